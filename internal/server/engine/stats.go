@@ -102,10 +102,10 @@ func (e *Engine) measure() (s history.Sample) {
 	stats := e.limiter.Stats().Rules
 	for i := range stats[:min(len(stats), history.MaxRules)] {
 		r := &stats[i]
-		s.Rules = append(s.Rules, history.Rule{Name: r.Rule, Outcomes: history.Outcomes{r.Allowed, r.Refused, r.Banned, r.Shadow, r.BansStarted}})
+		s.Rules.Add(r.Rule, history.Outcomes{r.Allowed, r.Refused, r.Banned, r.Shadow, r.BansStarted})
 	}
 	for name, t := range e.hot.Totals() {
-		if s.Hot = append(s.Hot, history.Rule{Name: name, Outcomes: history.Outcomes{t.Events, t.Hits, t.Misses, t.Loads, t.Stale}}); len(s.Hot) == history.MaxHot {
+		if s.Hot.Add(name, history.Outcomes{t.Events, t.Hits, t.Misses, t.Loads, t.Stale}); s.Hot.Len() == history.MaxHot {
 			break
 		}
 	}

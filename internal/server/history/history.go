@@ -46,19 +46,6 @@ const (
 // api.HotTotals, in order.
 type Outcomes [5]uint64
 
-// A Sample is what was counted since the start of the process: by all decisions, by the first
-// MaxRules limits and bans, and by the first MaxHot hot rules.
-type Sample struct {
-	All        Outcomes
-	Rules, Hot []Rule
-}
-
-// A Rule is what one rule has counted.
-type Rule struct {
-	Name string
-	Outcomes
-}
-
 // since returns what was counted between earlier and o. If o has less, the counters began
 // again at 0 in between.
 func (o Outcomes) since(earlier Outcomes) Outcomes {
@@ -72,50 +59,58 @@ func (o Outcomes) since(earlier Outcomes) Outcomes {
 	return d
 }
 
+// A Sample is what was counted since the start of the process: by all decisions, by the first
+// MaxRules limits and bans, and by the first MaxHot hot rules.
+type Sample struct {
+	All        Outcomes
+	Rules, Hot Rules
+}
+
+// Rules is what some rules have counted.
+type Rules struct {
+	names  []string // shared by samples while they stay the same
+	counts []Outcomes
+}
+
+// Add adds a rule.
+func (r *Rules) Add(name string, o Outcomes) {
+	r.names, r.counts = append(r.names, name), append(r.counts, o)
+}
+
+// Len returns the number of rules.
+func (r *Rules) Len() int { return len(r.names) }
+
+// since returns what was counted by each rule since earlier, or since it began.
+func (r *Rules) since(earlier *Rules) Rules {
+	counts := slices.Clone(r.counts)
+	for i, name := range r.names {
+		j := i
+		if j >= len(earlier.names) || earlier.names[j] != name {
+			j = slices.Index(earlier.names, name)
+		}
+		if j >= 0 {
+			counts[i] = counts[i].since(earlier.counts[j])
+		}
+	}
+	return Rules{r.names, counts}
+}
+
+// share makes the names of r those of earlier, if they are the same.
+func (r *Rules) share(earlier *Rules) {
+	if slices.Equal(r.names, earlier.names) {
+		r.names = earlier.names
+	}
+}
+
 // A part is what was counted in a part of the time.
 type part struct {
 	from, to time.Time
-	names    *ruleNames // shared by parts while they stay the same
-	counts
-}
-
-// ruleNames is the names of limits and bans, and of hot rules.
-type ruleNames struct {
-	Rules []string `json:"names,omitempty"`
-	Hot   []string `json:"hot,omitempty"`
-}
-
-func (n *ruleNames) equal(m *ruleNames) bool {
-	return slices.Equal(n.Rules, m.Rules) && slices.Equal(n.Hot, m.Hot)
-}
-
-// counts is what all decisions and each of some rules have counted.
-type counts struct {
-	All   Outcomes   `json:"all"`
-	Rules []Outcomes `json:"rules,omitempty"`
-	Hot   []Outcomes `json:"hot,omitempty"`
+	Sample
 }
 
 // since returns what was counted between the ends of earlier and x, which begin together.
 func (x *part) since(earlier *part) part {
-	return part{earlier.to, x.to, x.names, counts{
-		x.All.since(earlier.All), rulesSince(x.names.Rules, x.Rules, earlier.names.Rules, earlier.Rules), rulesSince(x.names.Hot, x.Hot, earlier.names.Hot, earlier.Hot),
-	}}
-}
-
-// rulesSince returns the counts of each named rule since earlier, or since it began.
-func rulesSince(names []string, of []Outcomes, earlierNames []string, earlier []Outcomes) []Outcomes {
-	d := slices.Clone(of)
-	for i, name := range names {
-		j := i
-		if j >= len(earlierNames) || earlierNames[j] != name {
-			j = slices.Index(earlierNames, name)
-		}
-		if j >= 0 {
-			d[i] = of[i].since(earlier[j])
-		}
-	}
-	return d
+	return part{earlier.to, x.to, Sample{x.All.since(earlier.All), x.Rules.since(&earlier.Rules), x.Hot.since(&earlier.Hot)}}
 }
 
 // keep appends x to list and keeps its last most elements.
@@ -128,11 +123,8 @@ func keep[T any](list []T, x T, most int) []T {
 
 // New returns a History of what measure counts, which began at that time.
 func New(started time.Time, measure func() Sample) *History {
-	h := &History{measure: measure, marks: []api.Mark{{Time: started.UTC(), Type: Started}}}
-	m := measure()
-	h.second = m.since(started, new(ruleNames))
-	h.minute, h.began = h.second, h.second.to
-	return h
+	first := part{started, time.Now(), measure()}
+	return &History{measure: measure, marks: []api.Mark{{Time: started.UTC(), Type: Started}}, second: first, minute: first, began: first.to}
 }
 
 // Tick adds a second. It must be called each second.
@@ -140,28 +132,15 @@ func (h *History) Tick() {
 	m := h.measure()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	x := m.since(h.second.from, h.second.names)
+	x := part{h.second.from, time.Now(), m}
+	x.Rules.share(&h.second.Rules)
+	x.Hot.share(&h.second.Hot)
 	h.seconds = keep(h.seconds, x.since(&h.second), keptSeconds)
 	h.second = x
 	if h.ticks++; h.ticks%60 == 0 {
 		h.minutes = keep(h.minutes, x.since(&h.minute), MaxMinutes)
 		h.minute = x
 	}
-}
-
-// since returns m as what was counted since the start. Its names are was if that is still right.
-func (m *Sample) since(started time.Time, was *ruleNames) part {
-	x := part{from: started, to: time.Now(), names: new(ruleNames), counts: counts{All: m.All}}
-	for _, r := range m.Rules {
-		x.names.Rules, x.Rules = append(x.names.Rules, r.Name), append(x.Rules, r.Outcomes)
-	}
-	for _, r := range m.Hot {
-		x.names.Hot, x.Hot = append(x.names.Hot, r.Name), append(x.Hot, r.Outcomes)
-	}
-	if x.names.equal(was) {
-		x.names = was
-	}
-	return x
 }
 
 // Rates returns the decisions of the last span, from a second to a day, in at most points
@@ -212,11 +191,11 @@ func ratesOf(parts []part, span time.Duration, points int, perRule bool) []api.R
 		if !perRule {
 			continue
 		}
-		for i, name := range p.names.Rules {
-			r.Rules[name] = rulePlus(r.Rules[name], p.Rules[i])
+		for i, name := range p.Rules.names {
+			r.Rules[name] = rulePlus(r.Rules[name], p.Rules.counts[i])
 		}
-		for i, name := range p.names.Hot {
-			r.Hot[name] = hotPlus(r.Hot[name], p.Hot[i])
+		for i, name := range p.Hot.names {
+			r.Hot[name] = hotPlus(r.Hot[name], p.Hot.counts[i])
 		}
 	}
 	return rates

@@ -13,12 +13,14 @@ import (
 // import restores the exported ones.
 func TestRates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		now := history.Sample{Rules: []history.Rule{{Name: "a"}}}
+		var now history.Sample
+		now.Rules.Add("a", history.Outcomes{})
 		h := history.New(time.Now(), func() history.Sample { return now })
 		tick := func(name string, allowed uint64) {
 			time.Sleep(time.Second)
 			now.All[0] += 10
-			now.Rules = []history.Rule{{Name: name, Outcomes: history.Outcomes{allowed}}}
+			now.Rules = history.Rules{}
+			now.Rules.Add(name, history.Outcomes{allowed})
 			h.Tick()
 		}
 		tick("a", 3)

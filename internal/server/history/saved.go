@@ -12,16 +12,19 @@ import (
 
 // A savedHistory is a record of a snapshot: parts of the history that have the same rules.
 type savedHistory struct {
-	Marks []api.Mark `json:"marks,omitempty"`
-	ruleNames
+	Marks []api.Mark  `json:"marks,omitempty"`
+	Rules []string    `json:"names,omitempty"`
+	Hot   []string    `json:"hot,omitempty"`
 	Parts []savedPart `json:"parts,omitempty"`
 }
 
 // A savedPart is a part of the history. Times are milliseconds since 1970.
 type savedPart struct {
-	From int64 `json:"from"`
-	To   int64 `json:"to"`
-	counts
+	From  int64      `json:"from"`
+	To    int64      `json:"to"`
+	All   Outcomes   `json:"all"`
+	Rules []Outcomes `json:"rules,omitempty"`
+	Hot   []Outcomes `json:"hot,omitempty"`
 }
 
 // savedParts is how many parts a record has at most: its length is bounded.
@@ -36,14 +39,15 @@ func (h *History) Export() iter.Seq[[]byte] {
 		h.mu.Unlock()
 		for i := range parts {
 			p := &parts[i]
-			if len(record.Parts) == savedParts || len(record.Parts) > 0 && !record.equal(p.names) {
+			same := slices.Equal(record.Rules, p.Rules.names) && slices.Equal(record.Hot, p.Hot.names)
+			if len(record.Parts) == savedParts || len(record.Parts) > 0 && !same {
 				if !yield(record.encode()) {
 					return
 				}
 				record = savedHistory{}
 			}
-			record.ruleNames = *p.names
-			record.Parts = append(record.Parts, savedPart{p.from.UnixMilli(), p.to.UnixMilli(), p.counts})
+			record.Rules, record.Hot = p.Rules.names, p.Hot.names
+			record.Parts = append(record.Parts, savedPart{p.from.UnixMilli(), p.to.UnixMilli(), p.All, p.Rules.counts, p.Hot.counts})
 		}
 		yield(record.encode())
 	}
@@ -63,7 +67,6 @@ func (h *History) Import(data []byte) error {
 	if len(record.Rules) > MaxRules || len(record.Hot) > MaxHot {
 		return fmt.Errorf("record of the history: %d rules and %d hot rules: must be at most %d and %d", len(record.Rules), len(record.Hot), MaxRules, MaxHot)
 	}
-	names := record.ruleNames
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, m := range record.Marks {
@@ -75,7 +78,7 @@ func (h *History) Import(data []byte) error {
 		if len(p.Rules) != len(record.Rules) || len(p.Hot) != len(record.Hot) {
 			return fmt.Errorf("record of the history: the outcomes of %d rules and %d hot rules: must be %d and %d", len(p.Rules), len(p.Hot), len(record.Rules), len(record.Hot))
 		}
-		h.restore(part{time.UnixMilli(p.From), time.UnixMilli(p.To), &names, p.counts})
+		h.restore(part{time.UnixMilli(p.From), time.UnixMilli(p.To), Sample{p.All, Rules{record.Rules, p.Rules}, Rules{record.Hot, p.Hot}}})
 	}
 	return nil
 }
