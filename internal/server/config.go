@@ -86,7 +86,7 @@ type Config struct {
 	// StoreTimeout bounds each call of Store; 0 means 20 ms.
 	StoreTimeout time.Duration
 
-	// StoreBatched has the server allow events by itself and tell Store some milliseconds
+	// StoreBatched has the server allow events by itself and report them to Store some milliseconds
 	// later, see latelyredis.Config.
 	StoreBatched bool
 
@@ -164,7 +164,7 @@ type Config struct {
 	LogLevel slog.Level
 }
 
-// The addresses of a server that is not told others.
+// The addresses by default.
 const (
 	DefaultRESP = "127.0.0.1:7379"
 	DefaultHTTP = "127.0.0.1:7380"

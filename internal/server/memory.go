@@ -12,7 +12,7 @@ import (
 const (
 	mib = 1 << 20
 
-	// DefaultMemory is the Memory of a server that is not told otherwise: 1 GiB.
+	// DefaultMemory is the Memory by default: 1 GiB.
 	DefaultMemory = 1024 * mib
 
 	// maxKeepEvents is the most KeepEvents: some ten million events.

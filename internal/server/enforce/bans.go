@@ -281,7 +281,7 @@ func (b *bans) reached(w *watcher, version uint64) {
 	}
 }
 
-// lag returns for how long w has lacked a change, and how many ends it was not told of.
+// lag returns for how long w has lacked a change, and how many ends were deleted before it read them.
 func (b *bans) lag(w *watcher) (lag time.Duration, dropped uint64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

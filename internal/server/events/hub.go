@@ -31,7 +31,7 @@ type Hub struct {
 	next    atomic.Uint64                             // sequence number of the next event
 	wake    [wakeGroups]atomic.Pointer[chan struct{}] // closed to wake the waiting subscribers of a group
 	waiting atomic.Bool                               // a subscriber may wait
-	work    chan struct{}                             // tells Run to wake subscribers
+	work    chan struct{}                             // wakes Run, which wakes subscribers
 	joined  int                                       // subscriptions so far; under mu
 
 	mu     sync.Mutex

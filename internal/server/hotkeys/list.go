@@ -77,14 +77,14 @@ func (l *hotList) add(e entry) {
 		l.unlock()
 		return
 	}
-	l.tell()
+	l.wakeRun()
 }
 
 // queueShare is which share of the budget is for entries that were just added.
 const queueShare = 8
 
-// tell wakes run after a change.
-func (l *hotList) tell() {
+// wakeRun wakes run after a change.
+func (l *hotList) wakeRun() {
 	select {
 	case l.signal <- struct{}{}:
 	default: // it has not received the last one
@@ -107,12 +107,12 @@ func (l *hotList) lock() time.Time {
 	return now
 }
 
-// unlock unlocks l, and has watchers told if there is something new.
+// unlock unlocks l, and has watchers woken if there is something new.
 func (l *hotList) unlock() {
 	fresh := l.version != l.published.Load()
 	l.mu.Unlock()
 	if fresh {
-		l.tell()
+		l.wakeRun()
 	}
 }
 
@@ -380,7 +380,7 @@ func (e *entry) HotKey(now time.Time) api.HotKey {
 func (e *entry) ruleKey() api.RuleKey { return api.RuleKey{Rule: e.Rule, Key: e.Key} }
 
 // A node is an entry in the list. It is kept for a while when the key is no longer hot, so
-// that watchers can be told.
+// that watchers receive the change.
 type node struct {
 	entry
 	hot     bool

@@ -30,7 +30,7 @@ const (
 // after the other.
 type call struct {
 	s       *Server
-	engine  *engine.Session
+	session *engine.Session
 	latency *listen.LatencyPart
 
 	w      http.ResponseWriter
@@ -53,8 +53,8 @@ type call struct {
 // end releases the request, and memory that is larger than most requests need.
 func (c *call) end() {
 	c.giveBack()
-	c.engine.Event() // releases the event's values
-	*c = call{s: c.s, engine: c.engine, latency: c.latency, body: kept(c.body), out: kept(c.out), key: c.key[:0]}
+	c.session.Event() // releases the event's values
+	*c = call{s: c.s, session: c.session, latency: c.latency, body: kept(c.body), out: kept(c.out), key: c.key[:0]}
 }
 
 // giveBack returns to the budget what was charged.

@@ -125,7 +125,7 @@ func connState(conn net.Conn, state http.ConnState) {
 	t, ok := conn.(*tls.Conn)
 	two := ok && state != http.StateNew && t.ConnectionState().NegotiatedProtocol == "h2"
 	switch {
-	case state == http.StateActive, two: // HTTP/2 does not tell when a header begins
+	case state == http.StateActive, two: // HTTP/2 has no state for the beginning of a header
 		c.head.Store(false)
 	case state == http.StateIdle:
 		c.giveBack()

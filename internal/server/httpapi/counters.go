@@ -49,7 +49,7 @@ func add(c *call, req *api.AddRequest) (api.Nothing, error) {
 	if err != nil {
 		return api.Nothing{}, err
 	}
-	return api.Nothing{}, c.engine.Add(c.name, n, key...)
+	return api.Nothing{}, c.session.Add(c.name, n, key...)
 }
 
 func sum(c *call) (api.Count, error) {
@@ -68,7 +68,7 @@ func (c *call) count() (api.Count, float64, error) {
 	if err != nil {
 		return api.Count{}, 0, err
 	}
-	return c.engine.Count(c.name, d, c.query["key"]...)
+	return c.session.Count(c.name, d, c.query["key"]...)
 }
 
 func top(c *call) (list api.TopList, err error) {

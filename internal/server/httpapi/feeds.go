@@ -23,11 +23,11 @@ func openFeed(c *call, req *api.FeedOpening) (api.Feed, error) {
 // judgeFeed judges the events of a log that a follower has read, as those of the logs that the
 // server follows.
 func judgeFeed(c *call, batch *api.FeedBatch) (result api.FeedResult, err error) {
-	err = c.s.config.Feeds.Judge(batch, time.Now(), c.engine.Receive, func(ev *match.Event) {
+	err = c.s.config.Feeds.Judge(batch, time.Now(), c.session.Receive, func(ev *match.Event) {
 		if len(c.s.config.TrustedProxies) > 0 {
 			c.s.identity.SetClient(ev)
 		}
-		d := c.engine.CheckLogged(ev)
+		d := c.session.CheckLogged(ev)
 		result.Events++
 		if !d.Allowed {
 			result.Refused++

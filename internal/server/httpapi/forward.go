@@ -66,11 +66,11 @@ func forwardAuth(c *call) (err error) {
 	if err != nil {
 		return err
 	}
-	d, err := c.engine.Check(ev, 1, engine.Terms{Report: time.Duration(report) * time.Millisecond})
+	d, err := c.session.Check(ev, 1, engine.Terms{Report: time.Duration(report) * time.Millisecond})
 	if err != nil && d.Err == nil {
 		return err
 	}
-	if id, _ := c.engine.ID(); err == nil && len(id) > 0 {
+	if id, _ := c.session.ID(); err == nil && len(id) > 0 {
 		c.w.Header()["Lately-Decision-Id"] = []string{string(id)}
 	}
 	return c.answerProxy(f, &d, allow, refuse)
@@ -81,7 +81,7 @@ func forwardAuth(c *call) (err error) {
 // wins over a header, which the client may have sent: an error would let the client keep its answers from being counted.
 func forwardOutcome(c *call) error {
 	terms := engine.Terms{Outcome: true, ByID: c.query.Has("id"), ID: c.query.Get("id")}
-	ev := c.engine.Event()
+	ev := c.session.Event()
 	if !terms.ByID {
 		var err error
 		if _, ev, err = c.forwarded(""); err != nil {
@@ -100,7 +100,7 @@ func forwardOutcome(c *call) error {
 		}
 		ev.SetNamedString(answer.field, value)
 	}
-	if _, err := c.engine.Check(ev, 1, terms); err != nil {
+	if _, err := c.session.Check(ev, 1, terms); err != nil {
 		return err
 	}
 	c.begun(http.StatusNoContent)
@@ -132,7 +132,7 @@ func (c *call) forwarded(sent string) (*forward, *match.Event, error) {
 	if host := c.r.Header["X-Forwarded-Host"]; len(host) > 0 {
 		request.Host = host[0]
 	}
-	f, ev := c.s.forwarding(), c.engine.Event()
+	f, ev := c.s.forwarding(), c.session.Event()
 	f.fields.Fill(ev, &httpfield.Source{Request: &request, Client: client})
 	ev.SetTarget(target)
 	return f, ev, nil

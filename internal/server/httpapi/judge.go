@@ -76,7 +76,7 @@ func (c *call) judge(terms engine.Terms, forms string, kinds []string) error {
 
 // scanItem reads an item, whose fields, rule and key are views of the body.
 func (c *call) scanItem() (item, bool) {
-	it, ok := c.scan.item(c.engine.Event(), c.key[:0])
+	it, ok := c.scan.item(c.session.Event(), c.key[:0])
 	if it.key != nil {
 		c.key = it.key
 	}
@@ -169,7 +169,7 @@ func (c *call) decodedEvent(it *item, r *judgeItem) error {
 	if r.Event == nil {
 		return badArg("event: missing: must be an object of fields, such as {\"client\":\"192.0.2.1\"}")
 	}
-	it.ev = c.engine.Event()
+	it.ev = c.session.Event()
 	for _, name := range slices.Sorted(maps.Keys(r.Event)) { // so that the error about unknown fields names the same each time
 		if name == "" {
 			return badArg("event: a field without a name")
@@ -215,12 +215,12 @@ func holdOf(what string, ms *api.Millis) (time.Duration, error) {
 func (c *call) queue(it *item, terms engine.Terms) error {
 	it.Peek, it.Outcome, it.Hold = terms.Peek, terms.Outcome, cmp.Or(it.Hold, terms.Hold)
 	if it.ev == nil {
-		return c.engine.QueueTake(it.rule, it.cost, it.Terms, it.key...)
+		return c.session.QueueTake(it.rule, it.cost, it.Terms, it.key...)
 	}
-	if err := c.engine.Prepare(it.ev); err != nil {
+	if err := c.session.Prepare(it.ev); err != nil {
 		return err
 	}
-	return c.engine.QueueCheck(it.ev, it.cost, it.Terms)
+	return c.session.QueueCheck(it.ev, it.cost, it.Terms)
 }
 
 // answerItem answers with the decision about one item, or with err.
@@ -231,7 +231,7 @@ func (c *call) answerItem(it item, err error, terms engine.Terms) error {
 	if err != nil {
 		return err
 	}
-	for d, err := range c.engine.Decide() {
+	for d, err := range c.session.Decide() {
 		if err != nil {
 			return err
 		}
@@ -248,8 +248,8 @@ func (c *call) answerItems(n int, terms engine.Terms, next func(i int) (item, er
 	c.out = append(c.out[:0], `{"decisions":[`...)
 	done, failed := 0, []failure(nil)
 	for i := range n {
-		if c.engine.Queued() == engine.MaxBatch {
-			done, failed = c.settle(done, failed), nil
+		if c.session.Queued() == engine.MaxBatch {
+			done, failed = c.decide(done, failed), nil
 		}
 		it, err := next(i)
 		if err == nil {
@@ -259,7 +259,7 @@ func (c *call) answerItems(n int, terms engine.Terms, next func(i int) (item, er
 			failed = append(failed, failure{i, err})
 		}
 	}
-	c.settle(done, failed)
+	c.decide(done, failed)
 	c.out[len(c.out)-1] = ']' // for the last comma
 	c.out = append(c.out, "}\n"...)
 	return c.send(200, jsonType)
@@ -271,16 +271,16 @@ type failure struct {
 	err  error
 }
 
-// settle makes the decisions that are queued, and appends them and the failures among them, in
+// decide makes the decisions that are queued, and appends them and the failures among them, in
 // order, from that item on. It returns the next item.
-func (c *call) settle(item int, failed []failure) int {
+func (c *call) decide(item int, failed []failure) int {
 	fail := func() {
 		for ; len(failed) > 0 && failed[0].item == item; item++ {
 			c.appendResult(nil, failed[0].err)
 			failed = failed[1:]
 		}
 	}
-	for d, err := range c.engine.Decide() {
+	for d, err := range c.session.Decide() {
 		fail()
 		c.appendResult(d, err)
 		item++
@@ -292,7 +292,7 @@ func (c *call) settle(item int, failed []failure) int {
 // appendResult appends a decision, or why there is none, and a comma.
 func (c *call) appendResult(d *ratelimit.Decision, err error) {
 	if err != nil {
-		c.engine.Failed()
+		c.session.Failed()
 		e := asAPI(err)
 		b, _ := json.Marshal(api.Result{Error: &api.Failure{Code: e.Code, Detail: e.Detail}}) // strings have no error
 		c.out = append(c.out, b...)
@@ -305,7 +305,7 @@ func (c *call) appendResult(d *ratelimit.Decision, err error) {
 // appendDecision appends d, which was just made, with its id.
 func (c *call) appendDecision(dst []byte, d *ratelimit.Decision) []byte {
 	dst = appendDecision(dst, d)
-	if id, _ := c.engine.ID(); len(id) > 0 {
+	if id, _ := c.session.ID(); len(id) > 0 {
 		dst = append(append(dst[:len(dst)-1], `,"id":"`...), id...) // it has letters, digits, - and _
 		dst = append(dst, `"}`...)
 	}

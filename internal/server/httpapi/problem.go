@@ -108,7 +108,7 @@ func (c *call) problem(err error) {
 		}
 	}
 	if e.Status >= http.StatusInternalServerError || e.Code == api.NoRule || e.Code == api.BadArg {
-		c.engine.Failed()
+		c.session.Failed()
 	}
 	setHeader(c.w.Header(), e.header)
 	c.out = e.document()

@@ -128,7 +128,7 @@ func FuzzScan(f *testing.F) {
 			return
 		}
 		var req judgeRequest
-		c := call{s: server, engine: server.Engine.Session(), body: body}
+		c := call{s: server, session: server.Engine.Session(), body: body}
 		if err := c.decode(&req); err != nil {
 			t.Fatalf("%q is accepted; error of encoding/json: %v", body, err)
 		}

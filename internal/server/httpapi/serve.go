@@ -19,11 +19,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.w, c.r = w, r
 	defer s.end(c)
 	setHeader(w.Header(), securityHeader)
-	began, before := time.Now(), c.engine.Decisions()
+	began, before := time.Now(), c.session.Decisions()
 	if err := s.serve(c); err != nil {
 		c.problem(err)
 	}
-	if n := c.engine.Decisions() - before; n > 0 {
+	if n := c.session.Decisions() - before; n > 0 {
 		c.latency.Observe(time.Since(began), n)
 	}
 }

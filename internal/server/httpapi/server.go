@@ -44,7 +44,7 @@ type Config struct {
 	// is no such directory.
 	Storage func() Storage
 
-	// TrustedProxies are the proxies that may tell the client's address, as in
+	// TrustedProxies are the proxies that may name the client's address, as in
 	// [latelyhttp.IdentityConfig]. Forward-auth answers only them.
 	// With TrustUnix, so may whoever connects to a Unix socket.
 	TrustedProxies []netip.Prefix
@@ -132,7 +132,7 @@ func New(c Config) (*Server, error) {
 	if s.metrics, err = newMetrics(s); err != nil {
 		return nil, err
 	}
-	s.calls.New = func() any { return &call{s: s, engine: s.Engine.Session(), latency: s.Latency.Part()} }
+	s.calls.New = func() any { return &call{s: s, session: s.Engine.Session(), latency: s.Latency.Part()} }
 	return s, nil
 }
 

@@ -70,7 +70,7 @@ func charge(c *call, req *api.ChargeRequest) (api.Charged, error) {
 func (c *call) chargeOne(t *api.ChargeItem) error {
 	it, err := c.decoded(&judgeItem{Rule: t.Rule, Key: t.Key, Cost: t.Cost}, takeList)
 	if err == nil {
-		err = c.engine.Charge(it.rule, it.cost, it.key...)
+		err = c.session.Charge(it.rule, it.cost, it.key...)
 	}
 	return err
 }
@@ -116,7 +116,7 @@ func (c *call) settleOne(s *api.Settlement) (bool, error) {
 	if err := checkActual("cost", *s.Cost); err != nil {
 		return false, err
 	}
-	return c.engine.Settle(s.ID, *s.Cost)
+	return c.session.Settle(s.ID, *s.Cost)
 }
 
 // checkActual returns an error unless n is a cost that an event can have had.
@@ -145,17 +145,17 @@ func each[In, Out any](list []In, result func(*In, *api.Failure) Out, do func(*I
 }
 
 func refund(c *call, req *api.RefundRequest) (api.Refunded, error) {
-	n, err := c.giveUp(req, c.engine.Refund)
+	n, err := c.giveBackUnits(req, c.session.Refund)
 	return api.Refunded{Refunded: n}, err
 }
 
 func release(c *call, req *api.RefundRequest) (api.Released, error) {
-	n, err := c.giveUp(req, c.engine.Release)
+	n, err := c.giveBackUnits(req, c.session.Release)
 	return api.Released{Released: n}, err
 }
 
-// giveUp passes a request to Refund or Release.
-func (c *call) giveUp(req *api.RefundRequest, method func(rule string, n uint64, key ...string) (uint64, error)) (uint64, error) {
+// giveBackUnits passes a request to Refund or Release.
+func (c *call) giveBackUnits(req *api.RefundRequest, method func(rule string, n uint64, key ...string) (uint64, error)) (uint64, error) {
 	n, err := amount("n", req.N)
 	if err != nil {
 		return 0, err
@@ -172,7 +172,7 @@ func reset(c *call, req *api.RuleKey) (ok api.Nothing, err error) {
 	if err != nil {
 		return ok, err
 	}
-	if err := c.engine.Reset(req.Rule, key...); err != nil {
+	if err := c.session.Reset(req.Rule, key...); err != nil {
 		return ok, err
 	}
 	c.audit("key reset", "rule", req.Rule, "key", keys.Text(c.s.Engine.Listed(req.Rule, key)))
@@ -195,7 +195,7 @@ func throttle(c *call, req *api.ThrottleRequest) (t api.Throttled, err error) {
 	case quantity > engine.MaxCost:
 		return t, badArg("quantity: %d: must be 0 to %d", quantity, uint64(engine.MaxCost))
 	}
-	d, err := c.engine.Throttle(req.Key, req.Burst, req.Count, req.Period.Duration(), quantity)
+	d, err := c.session.Throttle(req.Key, req.Burst, req.Count, req.Period.Duration(), quantity)
 	if err != nil {
 		return t, err
 	}

@@ -73,10 +73,7 @@ func unban(c *conn, args [][]byte) error {
 	rule := string(args[1])
 	key := c.keyValues(rule, args[2])
 	if len(args) > 3 { // values that may contain the separator
-		key = key[:0]
-		for _, v := range args[2:] {
-			key = append(key, string(v))
-		}
+		key = copies(args[2:])
 	}
 	n, err := c.s.Engine.Bans().Unban(rule, key)
 	if n > 0 {

@@ -29,7 +29,7 @@ type command struct {
 	whileSubscribed bool // allowed in version 2 while the connection subscribes
 	notQueued       bool // an error in a transaction
 	immediate       bool // executed at once in a transaction
-	decides         bool // handle queues a decision, and settle answers
+	decides         bool // handle queues a decision, and conn.decide answers
 	handle          func(c *conn, args [][]byte) error
 }
 
@@ -156,6 +156,14 @@ func readDuration(what string, b []byte) (d time.Duration, err error) {
 		return 0, badArg("%s: '%.32s': must be a duration of 1ms to 3650d, such as 500ms, 10m, 1h30m or 7d", what, b)
 	}
 	return d, nil
+}
+
+// copies returns args as strings, which may be kept.
+func copies(args [][]byte) (texts []string) {
+	for _, arg := range args {
+		texts = append(texts, string(arg))
+	}
+	return texts
 }
 
 // view returns b as a string, which must not be kept.

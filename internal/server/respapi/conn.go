@@ -33,11 +33,11 @@ type conn struct {
 	name  string // that the client has given itself
 	began uint32 // tick
 
-	r      *resp.Reader
-	w      *resp.Writer // under mu
-	caller *engine.Session
-	report hotkeys.Report
-	values []string // memory for the values of a key
+	r       *resp.Reader
+	w       *resp.Writer // under mu
+	session *engine.Session
+	report  hotkeys.Report
+	values  []string // memory for the values of a key
 
 	certs    []string // names of the client's certificate
 	who      access.Identity
@@ -67,7 +67,7 @@ type conn struct {
 func newConn(s *Server, raw net.Conn, peer netip.Addr) *conn {
 	c := &conn{
 		s: s, raw: raw, net: raw, peer: peer, id: s.ids.Add(1), began: s.tick.Load(),
-		caller: s.Engine.Session(), latency: s.Latency.Part(),
+		session: s.Engine.Session(), latency: s.Latency.Part(),
 	}
 	if s.TLS != nil {
 		c.net = tls.Server(raw, s.tls)
@@ -134,7 +134,7 @@ func (c *conn) serve() {
 		c.begun = false
 		c.do(args)
 		if c.over || !c.r.Ready() || c.w.Full() {
-			c.settle()
+			c.decide()
 			c.count()
 			err = c.w.Flush()
 			c.observe()
@@ -178,7 +178,7 @@ func (c *conn) count() {
 // observe counts the latency of the decisions that were just sent, once for all of a
 // pipeline.
 func (c *conn) observe() {
-	if n := c.caller.Decisions(); n != c.timed {
+	if n := c.session.Decisions(); n != c.timed {
 		c.latency.Observe(time.Since(c.s.started)-c.arrived, n-c.timed)
 		c.timed = n
 	}
@@ -186,7 +186,7 @@ func (c *conn) observe() {
 
 // failed answers a reading error, if it is one of the client, and closes the connection.
 func (c *conn) failed(err error) {
-	c.settle()
+	c.decide()
 	fault, ok := errors.AsType[resp.ProtocolError](err)
 	switch {
 	case ok:
@@ -287,7 +287,7 @@ func (c *conn) noAuth(command string) error {
 
 // refuse answers with an error.
 func (c *conn) refuse(err error) {
-	c.settle()
+	c.decide()
 	c.s.Errors.Add(1)
 	e, ok := errors.AsType[*apierror.Error](err)
 	if !ok {

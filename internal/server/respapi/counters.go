@@ -36,7 +36,7 @@ func add(c *conn, args [][]byte) error {
 			return err
 		}
 	}
-	if err := c.caller.Add(view(args[1]), uint64(n), view(args[2])); err != nil {
+	if err := c.session.Add(view(args[1]), uint64(n), view(args[2])); err != nil {
 		return err
 	}
 	c.w.OK()
@@ -58,7 +58,7 @@ func count(c *conn, args [][]byte) error {
 	if err != nil {
 		return err
 	}
-	count, perSecond, err := c.caller.Count(view(args[1]), span, view(args[2]))
+	count, perSecond, err := c.session.Count(view(args[1]), span, view(args[2]))
 	switch {
 	case err != nil:
 	case isWord(args[0], "rate"):

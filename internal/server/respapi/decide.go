@@ -73,7 +73,7 @@ func check(c *conn, args [][]byte) error {
 	if outcome && byID {
 		event = args[2:]
 	}
-	ev := c.caller.Event()
+	ev := c.session.Event()
 	terms, cost, err := fillEvent(ev, event)
 	if terms.Outcome = outcome; outcome && terms.Hold+terms.Report > 0 {
 		err = badArg("RESERVE, OUTCOME: must be left out of an outcome, which counts what has ended")
@@ -82,10 +82,10 @@ func check(c *conn, args [][]byte) error {
 		terms.ByID, terms.ID = true, view(args[1])
 	}
 	if err == nil {
-		err = c.caller.Prepare(ev)
+		err = c.session.Prepare(ev)
 	}
 	if err == nil {
-		err = c.caller.QueueCheck(ev, cost, terms)
+		err = c.session.QueueCheck(ev, cost, terms)
 	}
 	return c.couldQueue(err)
 }
@@ -183,7 +183,7 @@ func reserve(c *conn, args [][]byte) error {
 func (c *conn) queueTake(args [][]byte, terms engine.Terms) error {
 	cost, terms, err := termsOf(args, terms)
 	if err == nil {
-		err = c.caller.QueueTake(view(args[1]), cost, terms, view(args[2]))
+		err = c.session.QueueTake(view(args[1]), cost, terms, view(args[2]))
 	}
 	return c.couldQueue(err)
 }
@@ -192,7 +192,7 @@ func (c *conn) queueTake(args [][]byte, terms engine.Terms) error {
 func charge(c *conn, args [][]byte) error {
 	cost, err := costOf(args)
 	if err == nil {
-		err = c.caller.Charge(view(args[1]), cost, view(args[2]))
+		err = c.session.Charge(view(args[1]), cost, view(args[2]))
 	}
 	if err == nil {
 		c.w.OK()
@@ -209,7 +209,7 @@ func settle(c *conn, args [][]byte) error {
 	if err != nil {
 		return err
 	}
-	settled, err := c.caller.Settle(view(args[1]), uint64(n))
+	settled, err := c.session.Settle(view(args[1]), uint64(n))
 	if err == nil {
 		c.w.Int(oneIf(settled))
 	}
@@ -219,22 +219,22 @@ func settle(c *conn, args [][]byte) error {
 // couldQueue counts err, if a decision could not be queued.
 func (c *conn) couldQueue(err error) error {
 	if err != nil {
-		c.caller.Failed()
+		c.session.Failed()
 	}
 	return err
 }
 
-// judged answers with a decision, or counts the error.
-func (c *conn) judged(d *ratelimit.Decision, err error) error {
+// answerDecision answers with a decision, or counts the error.
+func (c *conn) answerDecision(d *ratelimit.Decision, err error) error {
 	if err != nil {
-		c.caller.Failed()
+		c.session.Failed()
 		return err
 	}
 	delay := int64(0)
 	if d.Allowed {
 		delay = millis(d.Delay)
 	}
-	id, asked := c.caller.ID()
+	id, asked := c.session.ID()
 	switch {
 	case d.Missing != "":
 		c.w.Array(10)
@@ -277,9 +277,9 @@ func giveBack(c *conn, args [][]byte) error {
 	switch {
 	case err != nil:
 	case isWord(args[0], "release"):
-		n, err = c.caller.Release(view(args[1]), n, view(args[2]))
+		n, err = c.session.Release(view(args[1]), n, view(args[2]))
 	default:
-		n, err = c.caller.Refund(view(args[1]), n, view(args[2]))
+		n, err = c.session.Refund(view(args[1]), n, view(args[2]))
 	}
 	if err == nil {
 		c.w.Int(wireCount(n))
@@ -296,7 +296,7 @@ func reset(c *conn, args [][]byte) error {
 	case 2:
 		return badArg("wrong number of arguments for 'reset': RESET rule key, or RESET alone")
 	}
-	if err := c.caller.Reset(view(args[1]), view(args[2])); err != nil {
+	if err := c.session.Reset(view(args[1]), view(args[2])); err != nil {
 		return err
 	}
 	c.audit("key reset", "rule", string(args[1]), "key", keys.Text(c.s.Engine.Listed(string(args[1]), []string{string(args[2])})))
@@ -318,7 +318,7 @@ func throttle(c *conn, args [][]byte) error {
 		}
 	}
 	period := time.Duration(numbers[2]) * time.Second
-	d, err := c.caller.Throttle(view(args[1]), uint64(numbers[0]), uint64(numbers[1]), period, uint64(numbers[3]))
+	d, err := c.session.Throttle(view(args[1]), uint64(numbers[0]), uint64(numbers[1]), period, uint64(numbers[3]))
 	if err != nil {
 		return err
 	}
@@ -346,7 +346,7 @@ var throttleArgs = [4]struct {
 func del(c *conn, args [][]byte) error {
 	n := int64(0)
 	for _, key := range args[1:] {
-		if c.caller.Delete(view(key)) {
+		if c.session.Delete(view(key)) {
 			n++
 		}
 	}

@@ -12,7 +12,8 @@
 //
 // CHECK, TAKE and PEEK answer such an array of seven. An event that a leaky-bucket rule
 // allows after a delay has an eighth element, the delay in ms; the server does not wait
-// itself. RELEASE ends events in progress under an in-flight rule; those whose holder
+// itself. If an id was asked for, by RESERVE or OUTCOME, it is the ninth, after the delay. An event
+// that is refused because it lacks a field has ten: the last is the field. RELEASE ends events in progress under an in-flight rule; those whose holder
 // has crashed end after the span of the rule. Times are rounded up, so a client that
 // waits as told has waited long enough. COMMAND DOCS lists all commands; they are in one
 // table, with their roles.

@@ -133,11 +133,7 @@ func recordError(number int, err error) error {
 
 // changedHot notifies watchers that the value of a key changed.
 func changedHot(c *conn, args [][]byte) error {
-	key := make([]string, len(args)-2)
-	for i, v := range args[2:] {
-		key[i] = string(v)
-	}
-	hot, err := c.s.Engine.Hot().Changed(string(args[1]), key)
+	hot, err := c.s.Engine.Hot().Changed(string(args[1]), copies(args[2:]))
 	if err == nil {
 		c.w.Int(oneIf(hot))
 	}

@@ -55,7 +55,7 @@ func (c *conn) step(t testing.TB, n int) {
 		args := must.Get(c.r.Next())(t)
 		c.do(args)
 		if !c.r.Ready() || c.w.Full() {
-			c.settle()
+			c.decide()
 			must.Do(t, c.w.Flush())
 		}
 	}
@@ -70,7 +70,7 @@ func TestHotCommandsDoNotAllocate(t *testing.T) {
 		"HOT.REPORT product /product/x/../y 1 40 /product/2 7 0", "HOT.REPORT product /product/1 1 90000",
 	} {
 		c, _ := onTape(t, line)
-		must.Do(t, c.caller.Add("pages", 1, "/a"))
+		must.Do(t, c.session.Add("pages", 1, "/a"))
 		c.step(t, 1000)
 		if n := testing.AllocsPerRun(1000, func() { c.step(t, 1) }); n != 0 {
 			t.Errorf("%s allocates %v times", line, n)
@@ -88,7 +88,7 @@ func BenchmarkCommand(b *testing.B) {
 		for _, n := range []int{1, 16} { // in a pipeline
 			b.Run(fmt.Sprint(line, " by ", n), func(b *testing.B) {
 				c, _ := onTape(b, slices.Repeat([]string{line}, n)...)
-				must.Do(b, c.caller.Add("pages", 1, "/a"))
+				must.Do(b, c.session.Add("pages", 1, "/a"))
 				c.step(b, 128)
 				b.ReportAllocs()
 				for b.Loop() {

@@ -9,6 +9,7 @@ import (
 	"github.com/lately-go/lately/internal/server/access"
 	"github.com/lately-go/lately/internal/server/apierror"
 	"github.com/lately-go/lately/internal/server/events"
+	"github.com/lately-go/lately/internal/server/hotkeys"
 	"github.com/lately-go/lately/internal/server/keys"
 )
 
@@ -32,15 +33,28 @@ var subscriptionCommands = []command{
 	},
 }
 
+// A subscription is one channel or pattern.
+type subscription struct {
+	name    string
+	pattern bool
+	hot     *hotkeys.Watcher // of a channel of HOT.WATCH, or nil
+	push    bool             // its updates are pushes of the type hot, not messages of the channel
+}
+
+// close ends the watch of hot keys, if there is one.
+func (s *subscription) close() {
+	if s.hot != nil {
+		s.hot.Close()
+	}
+}
+
 // A subscriber has the subscriptions of a connection, and a goroutine that writes events to
 // it. It ends with its last subscription.
 type subscriber struct {
-	sub      *events.Subscription // to events; nil while only hot keys are watched
-	watches  []*hotWatch          // of hot keys; their channels are in channels, too
-	changed  chan struct{}        // tells run that sub or watches have changed, or that it has ended
-	channels []string             // in the order in which they were added
-	patterns []string
-	name     []byte // memory for the name of a channel
+	all     []subscription
+	events  *events.Subscription // nil while only hot keys are watched
+	changed chan struct{}        // wakes run after a change of all or events, and in the end
+	name    []byte               // memory for the name of a channel
 }
 
 // count returns the number of subscriptions, of a subscriber that may be nil.
@@ -48,61 +62,77 @@ func (f *subscriber) count() int {
 	if f == nil {
 		return 0
 	}
-	return len(f.channels) + len(f.patterns)
+	return len(f.all)
 }
 
-func (f *subscriber) list(pattern bool) *[]string {
-	if pattern {
-		return &f.patterns
-	}
-	return &f.channels
+// add adds a subscription, in place of the same one.
+func (f *subscriber) add(s subscription) {
+	f.remove(s.name, s.pattern)
+	f.all = append(f.all, s)
+}
+
+// remove ends a subscription, if there is one.
+func (f *subscriber) remove(name string, pattern bool) {
+	f.all = slices.DeleteFunc(f.all, func(s subscription) bool {
+		if s.name != name || s.pattern != pattern {
+			return false
+		}
+		s.close()
+		return true
+	})
 }
 
 // subscribe is SUBSCRIBE and PSUBSCRIBE, and unsubscribe what ends them.
 func subscribe(c *conn, args [][]byte) error {
 	kind := strings.ToLower(string(args[0]))
-	return c.subscribe(kind, args[1:], kind[0] == 'p')
+	return c.subscribe(kind, copies(args[1:]), kind[0] == 'p')
 }
 
 func unsubscribe(c *conn, args [][]byte) error {
 	kind := strings.ToLower(string(args[0]))
-	return c.unsubscribe(kind, args[1:], kind[0] == 'p')
+	return c.unsubscribe(kind, copies(args[1:]), kind[0] == 'p')
 }
 
 // subscribe adds subscriptions, all of them or none, and answers for each.
-func (c *conn) subscribe(kind string, names [][]byte, pattern bool) error {
+func (c *conn) subscribe(kind string, names []string, pattern bool) error {
 	if n := c.sub.count() + len(names); n > maxSubscriptions {
 		return badArg("%d subscriptions: must be up to %d on a connection", n, maxSubscriptions)
 	}
-	for _, n := range names {
-		if len(n) == 0 || len(n) > maxChannel {
-			return badArg("name of a channel: %d bytes: must be 1 to %d", len(n), maxChannel)
+	added := make([]subscription, len(names))
+	var err error
+	for i := 0; i < len(names) && err == nil; i++ {
+		added[i], err = c.subscription(names[i], pattern, kind == hotChannel)
+	}
+	if err == nil {
+		err = c.startSubscriber()
+	}
+	for _, s := range added {
+		if err != nil {
+			s.close()
+			continue
 		}
-	}
-	var watches []*hotWatch
-	if !pattern {
-		var err error
-		if watches, err = c.watches(kind, names); err != nil {
-			return err
+		if s.hot == nil && c.sub.events == nil {
+			c.sub.events = c.s.Engine.Subscribe()
 		}
+		c.sub.add(s)
+		c.confirm(kind, s.name)
 	}
-	if err := c.startSubscriber(); err != nil {
-		for _, h := range watches {
-			h.Close()
-		}
-		return err
+	if err == nil {
+		c.sub.wake()
 	}
-	if c.sub.sub == nil && len(watches) < len(names) {
-		c.sub.sub = c.s.Engine.Subscribe()
+	return err
+}
+
+// subscription returns a subscription to a channel or a pattern.
+func (c *conn) subscription(name string, pattern, push bool) (s subscription, err error) {
+	if name == "" || len(name) > maxChannel {
+		return s, badArg("name of a channel: %d bytes: must be 1 to %d", len(name), maxChannel)
 	}
-	for _, n := range names {
-		if list := c.sub.list(pattern); !has(*list, n) {
-			*list = append(*list, string(n))
-		}
-		c.confirm(kind, n)
+	s = subscription{name: name, pattern: pattern, push: push}
+	if rule, ok := ruleOf(name); ok && !pattern {
+		s.hot, err = c.s.Engine.Hot().Watch(rule)
 	}
-	c.sub.watch(watches...)
-	return nil
+	return s, err
 }
 
 // startSubscriber makes a subscriber if there is none.
@@ -125,24 +155,22 @@ func (c *conn) startSubscriber() error {
 }
 
 // unsubscribe ends subscriptions, all of that kind if no name is given.
-func (c *conn) unsubscribe(kind string, names [][]byte, pattern bool) error {
+func (c *conn) unsubscribe(kind string, names []string, pattern bool) error {
 	if c.sub != nil && len(names) == 0 {
-		for _, n := range *c.sub.list(pattern) {
-			names = append(names, []byte(n))
-		}
-	}
-	for _, n := range names {
-		if c.sub != nil {
-			list := c.sub.list(pattern)
-			*list = slices.DeleteFunc(*list, func(x string) bool { return x == string(n) })
-			if !pattern {
-				c.sub.unwatch(string(n))
+		for _, s := range c.sub.all {
+			if s.pattern == pattern {
+				names = append(names, s.name)
 			}
 		}
-		c.confirm(kind, n)
+	}
+	for _, name := range names {
+		if c.sub != nil {
+			c.sub.remove(name, pattern)
+		}
+		c.confirm(kind, name)
 	}
 	if len(names) == 0 {
-		c.confirm(kind, nil)
+		c.confirm(kind, "")
 	}
 	if c.sub.count() == 0 {
 		c.stopSubscriber()
@@ -159,34 +187,30 @@ func (c *conn) stopSubscriber() {
 	}
 	c.sub = nil
 	c.subscribes.Store(false)
-	if f.sub != nil {
-		f.sub.Close()
+	if f.events != nil {
+		f.events.Close()
 	}
-	for _, h := range f.watches {
-		h.Close()
+	for i := range f.all {
+		f.all[i].close()
 	}
 	f.wake()
 	c.s.Subscribers.Add(-1)
 }
 
-// confirm answers for one subscription that began or ended.
-func (c *conn) confirm(kind string, name []byte) {
+// confirm answers for one subscription that began or ended, or for none.
+func (c *conn) confirm(kind, name string) {
 	if kind == hotChannel {
 		c.w.OK()
 		return
 	}
 	c.w.Push(3)
 	c.w.BulkString(kind)
-	if name == nil {
+	if name == "" {
 		c.w.Null()
 	} else {
-		c.w.Bulk(name)
+		c.w.BulkString(name)
 	}
 	c.w.Int(int64(c.sub.count()))
-}
-
-func has(list []string, name []byte) bool {
-	return slices.ContainsFunc(list, func(x string) bool { return x == string(name) })
 }
 
 // wake has run look at what has changed.
@@ -219,7 +243,7 @@ func (f *subscriber) run(c *conn) {
 			c.mu.Unlock()
 			return
 		}
-		sub, hot = f.sub, f.wait()
+		sub, hot = f.events, f.wait()
 		for sub != nil && !c.w.Full() {
 			ev, ok := sub.Next()
 			if !ok {
@@ -270,19 +294,24 @@ func (f *subscriber) publish(c *conn, ev *events.Event) {
 	}
 }
 
-// send writes ev for the subscriptions to the channel f.name.
+// send writes ev for the subscriptions to the channel f.name: those to patterns come last.
 func (f *subscriber) send(c *conn, ev *events.Event) {
-	if has(f.channels, f.name) {
-		c.w.Push(3)
-		c.w.BulkString("message")
-		c.w.Bulk(f.name)
-		c.w.Bulk(ev.JSON)
-	}
-	for _, p := range f.patterns {
-		if keys.Glob(p, f.name) {
-			c.w.Push(4)
-			c.w.BulkString("pmessage")
-			c.w.BulkString(p)
+	for _, patterns := range []bool{false, true} {
+		for i := range f.all {
+			s := &f.all[i]
+			switch {
+			case s.pattern != patterns:
+				continue
+			case !patterns && s.name == string(f.name):
+				c.w.Push(3)
+				c.w.BulkString("message")
+			case patterns && keys.Glob(s.name, f.name):
+				c.w.Push(4)
+				c.w.BulkString("pmessage")
+				c.w.BulkString(s.name)
+			default:
+				continue
+			}
 			c.w.Bulk(f.name)
 			c.w.Bulk(ev.JSON)
 		}

@@ -144,6 +144,6 @@ func execute(c *conn, _ [][]byte) error {
 			return nil
 		}
 	}
-	c.settle() // before the memory of the commands is given back
+	c.decide() // before the memory of the commands is given back
 	return nil
 }
