@@ -109,7 +109,7 @@ func (l *List) Page(q Query) (page api.BanPage, err error) {
 
 // Ban bans a key under a rule for d, up to limit.MaxSpan, by hand. It returns when the ban holds and is in the
 // journal, if there is one. If a longer ban holds, it returns that one. key has the values of
-// the rule's key; a client that looks like a mistyped address is an error.
+// the rule's key, or one that stands for all, as of a Session; a client that looks like a mistyped address is an error.
 func (l *List) Ban(name string, key []string, d time.Duration, reason, source string) (api.Ban, error) {
 	now := l.limiter.Now()
 	r := ratelimit.BanRecord{Rule: name, Key: key, Since: now, Until: now.Add(d), Reason: reason, Source: source}
@@ -212,7 +212,7 @@ func (l *List) fold(r *ratelimit.BanRecord) (*ratelimit.Rule, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.Key = slices.Clone(r.Key)
+	r.Key = valuesOf(rule, r.Key)
 	if err := l.config.Digest(&rule.Key, r.Key); err != nil {
 		return rule, err
 	}
@@ -222,6 +222,16 @@ func (l *List) fold(r *ratelimit.BanRecord) (*ratelimit.Rule, error) {
 	}
 	r.Key = keyvalue.All(rule.Key, string(key))
 	return rule, nil
+}
+
+// valuesOf returns a copy of key, and the values of one that stands for all.
+func valuesOf(rule *ratelimit.Rule, key []string) []string {
+	if len(key) == 1 {
+		if values, err := keys.Split(nil, &rule.Key, key[0]); err == nil {
+			return values
+		}
+	}
+	return slices.Clone(key)
 }
 
 // Source returns the source of a ban by hand: the protocol, and who spoke it if that has a

@@ -22,7 +22,7 @@ import (
 // their client. The key may be as bans are listed, or as in an event.
 func (l *List) Unban(rule string, key []string) (n int, err error) {
 	if of, err := l.config.Rule(rule); err == nil {
-		key = slices.Clone(key)
+		key = valuesOf(of, key)
 		if err := l.config.Digest(&of.Key, key); err != nil {
 			return 0, err
 		}

@@ -31,8 +31,8 @@ import (
 )
 
 const (
-	// DefaultBudget is the Budget by default: 256 MiB.
-	DefaultBudget = 256 << 20
+	// defaultBudget is the Budget by default: 256 MiB.
+	defaultBudget = 256 << 20
 
 	// MaxDynamic bounds the dynamic counters.
 	MaxDynamic = 32
@@ -53,7 +53,7 @@ var dynamicSpans = [...]time.Duration{time.Second, time.Minute, time.Hour, 24 * 
 // Config has the settings of Counters.
 type Config struct {
 	// Budget bounds the memory of all counters in bytes; 0 means
-	// DefaultBudget. The counters of the rules file share one half equally, and
+	// defaultBudget. The counters of the rules file share one half equally, and
 	// MaxDynamic dynamic counters the other. Counters that do not change in a reload
 	// keep their share and their counts: with n counters that were added one by one,
 	// the shares of the file may add up to 1 + 1/2 + ... + 1/n halves (n = 4: 2.1;
@@ -84,8 +84,8 @@ type Set struct {
 
 // New returns Counters without any.
 func New(c Config) (*Counters, error) {
-	if c.Budget = cmp.Or(c.Budget, DefaultBudget); c.Budget < minBudget {
-		return nil, fmt.Errorf("counter budget: %d: must be 0 (%d) or at least %d", c.Budget, DefaultBudget, minBudget)
+	if c.Budget = cmp.Or(c.Budget, defaultBudget); c.Budget < minBudget {
+		return nil, fmt.Errorf("counter budget: %d: must be 0 (%d) or at least %d", c.Budget, defaultBudget, minBudget)
 	}
 	all := &Counters{config: c}
 	all.inUse.Store(new(Set))

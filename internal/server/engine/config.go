@@ -25,7 +25,7 @@ type Config struct {
 	// CounterBudget bounds the memory of all counters in bytes; see [counters.Config].
 	CounterBudget int64
 
-	// CallerBudget bounds the memory of the limits of Session.Throttle, in bytes; 0 means DefaultCallerBudget.
+	// CallerBudget bounds the memory of the limits of Session.Throttle, in bytes; 0 means 64 MiB.
 	CallerBudget int64
 
 	// Settled bounds the ids that are remembered as settled or reported until their time is over, at [reservations.Bytes] each; 0
@@ -72,11 +72,6 @@ type Config struct {
 	Log *slog.Logger
 }
 
-const (
-	// DefaultCallerBudget is the CallerBudget by default: 64 MiB.
-	DefaultCallerBudget = 64 << 20
-
-	// MaxCost is the largest cost of an event, and the most that is added to a
-	// counter at once.
-	MaxCost = 1 << 31
-)
+// MaxCost is the largest cost of an event, and the most that is added to a
+// counter at once.
+const MaxCost = 1 << 31

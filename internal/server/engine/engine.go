@@ -77,7 +77,7 @@ func New(c Config) (*Engine, error) {
 	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	e := &Engine{
 		config: c, log: c.Log, started: time.Now(), stop: make(chan struct{}), events: events.New(), scans: scan.New(), secret: secret.New(),
-		crawlers: crawlers.New(c.Resolver), kept: keptevents.New(c.KeepEvents),
+		crawlers: crawlers.New(c.Resolver), kept: keptevents.New(c.KeepEvents), refused: refused.New(),
 		lives: reservations.NewLives(), settled: reservations.NewSettled(cmp.Or(c.Settled, 1<<20)),
 	}
 	e.ids = reservations.NewSealer(e.secret)
@@ -112,14 +112,8 @@ func (e *Engine) open(c *Config) (err error) {
 	if e.counters, err = counters.New(counters.Config{Budget: c.CounterBudget, Now: e.Now, Shared: c.Counters}); err != nil {
 		return err
 	}
-	hot := hotkeys.Config{Budget: cmp.Or(c.HotBudget, 64<<20), Now: e.Now, Publish: e.events.Publish, Log: c.Log}
-	if e.hot, err = hotkeys.New(hot); err != nil {
-		return err
-	}
-	if e.throttle, err = throttle.New(cmp.Or(c.CallerBudget, DefaultCallerBudget)); err != nil {
-		return err
-	}
-	e.refused, err = refused.New()
+	e.hot = hotkeys.New(hotkeys.Config{Budget: cmp.Or(c.HotBudget, 64<<20), Now: e.Now, Publish: e.events.Publish, Log: c.Log})
+	e.throttle, err = throttle.New(c.CallerBudget)
 	return err
 }
 

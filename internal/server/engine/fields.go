@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -75,34 +74,29 @@ func newEventFields(file *rules.File, old *ruleSet) (f eventFields, err error) {
 
 	for i := range file.Limits.Len() {
 		r := file.Limits.Rule(i)
-		err = cmp.Or(err, f.add(r.Name, r.Key, &r.When, true, !r.Shadow))
+		f.add(r.Name, r.Key, &r.When, true, !r.Shadow)
 	}
 	for i := range file.Hot {
 		r := &file.Hot[i]
-		err = cmp.Or(err, f.add(r.Name, r.Key, &r.When, false, false))
+		f.add(r.Name, r.Key, &r.When, false, false)
 	}
 	for i := range file.Counters {
 		c := &file.Counters[i]
-		err = cmp.Or(err, f.add(c.Name, c.Key, &c.When, false, false))
+		f.add(c.Name, c.Key, &c.When, false, false)
 	}
-	if err == nil {
-		f.answers, err = newAnswerFields(file, f.uses)
-	}
+	f.answers, err = newAnswerFields(file, f.uses)
 	return f, err
 }
 
-func (f *eventFields) add(name string, key match.Key, w *match.When, limits, refuses bool) error {
-	condition, err := w.Compile()
-	if err != nil {
-		return fmt.Errorf("rule %q: %w", name, err)
-	}
+func (f *eventFields) add(name string, key match.Key, w *match.When, limits, refuses bool) {
 	before := when.Request(w)
-	request, _ := before.Compile() // a part of what was compiled
+	condition, _ := w.Compile() // which was compiled when the file was read
+	request, _ := before.Compile()
 	fields := slices.Concat(key.Fields(), when.Needs(w))
 	slices.Sort(fields)
 	f.uses = append(f.uses, fieldUse{name, key, w, condition, request, slices.Compact(fields), limits, refuses})
 	if !refuses {
-		return nil
+		return
 	}
 	for _, name := range keyvalue.Fields(key) {
 		if field, ok := eventfield.Named(name); !ok {
@@ -111,7 +105,6 @@ func (f *eventFields) add(name string, key match.Key, w *match.When, limits, ref
 			f.known = append(f.known, field)
 		}
 	}
-	return nil
 }
 
 // checkLength returns an error if a value of ev is too long for the key of a rule that

@@ -1,7 +1,7 @@
 // Package hotkeys counts the keys of hot rules, keeps those that are hot as a state with versions, and passes it to
 // any number of watchers.
 //
-//	k, err := hotkeys.New(hotkeys.Config{Budget: 4 << 20, Now: time.Now})
+//	k := hotkeys.New(hotkeys.Config{Budget: 4 << 20, Now: time.Now})
 //	...
 //	go k.Run(stop)
 //	rules, err := k.Prepare(file.Hot)

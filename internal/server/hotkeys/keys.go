@@ -44,14 +44,12 @@ type Keys struct {
 }
 
 // New returns Keys without rules.
-func New(c Config) (*Keys, error) {
-	k := &Keys{config: c}
+func New(c Config) *Keys {
+	k := &Keys{config: c, past: newPast()}
 	k.list = newHotList(c.Budget/listShare, c.Now, func(e *entry) bool { return slices.Contains(*k.rules.Load(), e.of) }, k.isBusy)
 	k.rules.Store(new(Rules))
 	k.ignored.Store(new([]api.RuleKey))
-	var err error
-	k.past, err = newPast()
-	return k, err
+	return k
 }
 
 // isBusy reports whether a key that is hot is over its threshold now.

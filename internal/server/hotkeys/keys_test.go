@@ -32,7 +32,7 @@ hot:
 func newKeys(t testing.TB, text string) (*hotkeys.Keys, *[]api.Event) {
 	t.Helper()
 	var published []api.Event
-	k := must.Get(hotkeys.New(hotkeys.Config{Budget: 64 << 20, Now: time.Now, Publish: func(e api.Event) { published = append(published, e) }, Log: slog.New(slog.DiscardHandler)}))(t)
+	k := hotkeys.New(hotkeys.Config{Budget: 64 << 20, Now: time.Now, Publish: func(e api.Event) { published = append(published, e) }, Log: slog.New(slog.DiscardHandler)})
 	use(t, k, text)
 	return k, &published
 }
@@ -206,7 +206,7 @@ func TestHotBudget(t *testing.T) {
 		text += fmt.Sprintf("  - {name: r%d, key: path, threshold: 1000 per 1h}\n", i)
 	}
 	const budget = 8 << 20
-	e := must.Get(hotkeys.New(hotkeys.Config{Budget: budget, Now: time.Now, Publish: func(api.Event) {}, Log: slog.New(slog.DiscardHandler)}))(t)
+	e := hotkeys.New(hotkeys.Config{Budget: budget, Now: time.Now, Publish: func(api.Event) {}, Log: slog.New(slog.DiscardHandler)})
 	use(t, e, text)
 	for i := range 60_000 {
 		count(e, "path", fmt.Sprint("/", i))

@@ -43,13 +43,11 @@ const (
 	maxProcesses = 100
 )
 
-func newPast() (p *past, err error) {
-	p = new(past)
-	p.uses, err = window.NewTable(window.TableConfig{Budget: usesBudget}, window.Window{Span: day, Slot: dayPart})
-	if err == nil {
-		p.processes, err = window.NewTable(window.TableConfig{Budget: processesBudget}, window.Window{Span: minute, Slot: minute / 10})
-	}
-	return p, err
+func newPast() *past {
+	p := new(past) // its windows and budgets are valid
+	p.uses, _ = window.NewTable(window.TableConfig{Budget: usesBudget}, window.Window{Span: day, Slot: dayPart})
+	p.processes, _ = window.NewTable(window.TableConfig{Budget: processesBudget}, window.Window{Span: minute, Slot: minute / 10})
+	return p
 }
 
 // appendID appends the ID of a key under a rule to dst, and the name of a process if

@@ -64,8 +64,8 @@ func (all Rules) prepare(next *hotkey.Rule, budget int64) (*hotRule, error) {
 	r := &hotRule{Rule: *next, fields: len(next.Key.Fields()), answers: when.NeedsAnswer(&next.When), detector: d, keys: counted}
 	if was, err := all.named(next.Name); err == nil {
 		r.use = was.use
-	} else if r.use, err = newUse(); err != nil {
-		return nil, err
+	} else {
+		r.use = newUse()
 	}
 	return r, nil
 }

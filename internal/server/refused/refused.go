@@ -61,10 +61,10 @@ type Record struct {
 }
 
 // New returns an empty Store.
-func New() (*Store, error) {
-	counts, err := window.NewTable(window.TableConfig{Budget: countsBudget},
+func New() *Store {
+	counts, _ := window.NewTable(window.TableConfig{Budget: countsBudget},
 		window.Window{Span: time.Minute, Slot: time.Minute / slots}, window.Window{Span: MaxSpan, Slot: MaxSpan / slots})
-	return &Store{counts: counts, seed: maphash.MakeSeed(), sets: make([]refusalSet, refusalSets)}, err
+	return &Store{counts: counts, seed: maphash.MakeSeed(), sets: make([]refusalSet, refusalSets)}
 }
 
 const (

@@ -14,7 +14,7 @@ import (
 // TestStore counts refusals of more keys than fit, with an example of each: a key that is refused
 // again and again is not pushed out, and keys of a rule that is gone are not split.
 func TestStore(t *testing.T) {
-	s := must.Get(refused.New())(t)
+	s := refused.New()
 	r := &ratelimit.Rule{Name: "a", Key: match.MustKey("client")}
 	now := time.Unix(1_700_000_000, 0)
 	key := func(name string) []byte { return append(refused.AppendRule(nil, r), name...) }

@@ -2,7 +2,6 @@ package respapi
 
 import (
 	"cmp"
-	"strings"
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server/access"
@@ -39,17 +38,6 @@ var banCommands = []command{
 	},
 }
 
-// keyValues splits a key into its values. The engine checks their number: the key of
-// a rule with one field may contain the separator.
-func (c *conn) keyValues(rule string, key []byte) []string {
-	text := string(key)
-	set := c.s.Engine.Limiter().Set()
-	if r, err := set.Named(rule); err == nil && len(r.Key.Fields()) == 1 {
-		return []string{text}
-	}
-	return strings.Split(text, string(keys.Separator))
-}
-
 func ban(c *conn, args [][]byte) error {
 	d, err := readDuration("duration", args[3])
 	if err != nil {
@@ -59,8 +47,7 @@ func ban(c *conn, args [][]byte) error {
 	if len(args) == 5 {
 		reason = string(args[4])
 	}
-	rule := string(args[1])
-	r, err := c.s.Engine.Bans().Ban(rule, c.keyValues(rule, args[2]), d, reason, bans.Source("resp", c.who.Name))
+	r, err := c.s.Engine.Bans().Ban(string(args[1]), copies(args[2:3]), d, reason, bans.Source("resp", c.who.Name))
 	if err != nil {
 		return err
 	}
@@ -70,11 +57,7 @@ func ban(c *conn, args [][]byte) error {
 }
 
 func unban(c *conn, args [][]byte) error {
-	rule := string(args[1])
-	key := c.keyValues(rule, args[2])
-	if len(args) > 3 { // values that may contain the separator
-		key = copies(args[2:])
-	}
+	rule, key := string(args[1]), copies(args[2:])
 	n, err := c.s.Engine.Bans().Unban(rule, key)
 	if n > 0 {
 		c.audit("ban ended by hand", "rule", rule, "key", keys.Text(c.s.Engine.Listed(rule, key)))

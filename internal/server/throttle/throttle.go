@@ -55,9 +55,6 @@ const maxCount = limit.MaxN - 1
 // New returns an empty Limiter with a budget in bytes; 0 means 64 MiB. The
 // error says what the least budget is.
 func New(budget int64) (*Limiter, error) {
-	if budget < 0 {
-		return nil, fmt.Errorf("budget: %d: must be a number of bytes, or 0 for %d", budget, defaultBudget)
-	}
 	t := &Limiter{start: time.Now(), budget: keytable.NewBudget(cmp.Or(budget, defaultBudget))}
 	t.base = keytable.Nanos(t.start, limit.MaxSpan)
 	t.levels.now.Store(math.MinInt64)

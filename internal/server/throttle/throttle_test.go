@@ -237,7 +237,7 @@ func TestErrors(t *testing.T) {
 	if d, err := th.Take(strings.Repeat("k", 1024), 1, 1, time.Second, math.MaxUint64); err != nil || d.Allowed || d.RetryAfter != ratelimit.Never {
 		t.Errorf("a key of 1,024 bytes, the largest quantity: %+v, %v", d, err)
 	}
-	for budget, want := range map[int64]string{-1: "budget: -1: must be", 1000: "budget 1000: an empty table takes"} {
+	for budget, want := range map[int64]string{-1: "budget -1: an empty table takes", 1000: "budget 1000: an empty table takes"} {
 		if _, err := New(budget); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("budget %d: %v", budget, err)
 		}
