@@ -73,7 +73,7 @@ func TestNew(t *testing.T) {
 	}
 }
 
-// A wish is what one call asked of the fake server.
+// A wish is one request to the fake server.
 type wish struct {
 	Method, URI, Body string
 	Header            http.Header
@@ -345,7 +345,7 @@ func TestCalls(t *testing.T) {
 				t.Errorf("%+v, %v, want\n%+v", got, err, tt.want)
 			}
 			if asked.Method != tt.method || asked.URI != tt.uri || asked.Body != tt.body {
-				t.Errorf("asked %s %s %s, want\n%s %s %s", asked.Method, asked.URI, asked.Body, tt.method, tt.uri, tt.body)
+				t.Errorf("requested %s %s %s, want\n%s %s %s", asked.Method, asked.URI, asked.Body, tt.method, tt.uri, tt.body)
 			}
 			if got := asked.Header.Get("Authorization"); got != "Bearer secret" {
 				t.Errorf("Authorization is %q", got)
@@ -392,7 +392,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestNoDecision has answers that are no decisions: none may be taken for one.
+// TestNoDecision has answers without a decision: none may be taken for one.
 func TestNoDecision(t *testing.T) {
 	for _, answer := range []string{"", "{}", "null", "[]", `{"allowed":true}`, `{"allowed":tr`, "<html>", `{"allowed":"yes","rule":"r"}`} {
 		c, _ := fake(t, 200, "application/json", answer)
@@ -463,7 +463,7 @@ func TestTokenStaysHere(t *testing.T) {
 func TestKeyWants(t *testing.T) {
 	c, asked := fake(t, 200, "application/json", "{}")
 	if _, err := c.Key(t.Context(), []string{"client"}, nil); err == nil || asked.Method != "" {
-		t.Errorf("%v, asked %+v", err, asked)
+		t.Errorf("%v, requested %+v", err, asked)
 	}
 }
 

@@ -20,7 +20,7 @@ import (
 // can be had at will.
 type script func(n int, r *http.Request) (*http.Response, error)
 
-// A transport is a script with the times at which it was asked.
+// A transport is a script with the times of its requests.
 type transport struct {
 	script script
 	asked  []time.Time
@@ -46,7 +46,7 @@ func scripted(t *testing.T, s script) (*Client, *transport) {
 	return c, tr
 }
 
-// told writes events and errors as one line each, up to so many.
+// told writes events and errors as one line each, up to a number.
 func told(ctx context.Context, c *Client, most int) []string {
 	var lines []string
 	for e, err := range c.Events(ctx) {
@@ -89,14 +89,14 @@ func TestEventsOfOneStream(t *testing.T) {
 				want = append(want, "error: "+errLost.Error())
 			}
 			if got := told(t.Context(), c, len(want)); strings.Join(got, "\n") != strings.Join(want, "\n") {
-				t.Errorf("told\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+				t.Errorf("received\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 			}
 		})
 	}
 }
 
-// TestEventsBackOff loses every connection: waits grow to a bound, and begin again
-// after a connection that has told something.
+// TestEventsBackOff loses every connection: waits grow to a bound, and begin again after a connection that has delivered
+// something.
 func TestEventsBackOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const failures = 12
@@ -131,8 +131,8 @@ func TestEventsBackOff(t *testing.T) {
 	})
 }
 
-// TestEventsRefused has a server that will not tell: only what may change is tried
-// again, and not before the server says.
+// TestEventsRefused has a server that refuses the stream: only failures that may pass are tried again, and not before
+// Retry-After.
 func TestEventsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, tr := scripted(t, func(n int, _ *http.Request) (*http.Response, error) {
@@ -154,8 +154,8 @@ func TestEventsRefused(t *testing.T) {
 	})
 }
 
-// TestEventsQuiet has a connection that stands and says nothing, which only time can
-// tell, and one that says a little now and then, which is well.
+// TestEventsQuiet has a connection that stays open without data, which only a timeout detects, and one that sends a little
+// now and then, which stays.
 func TestEventsQuiet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, tr := scripted(t, func(n int, r *http.Request) (*http.Response, error) {
@@ -185,8 +185,8 @@ func TestEventsQuiet(t *testing.T) {
 	})
 }
 
-// TestEventsEnd has the caller break off, and ctx end during a wait and during a
-// stream: no error of that is told, and nothing stays behind.
+// TestEventsEnd has the caller break off, and ctx end during a wait and during a stream: no error is reported, and no
+// goroutine stays.
 func TestEventsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		away := func(int, *http.Request) (*http.Response, error) { return nil, errors.New("away") }
@@ -198,7 +198,7 @@ func TestEventsEnd(t *testing.T) {
 		}
 		cancel()
 		if lines := told(ctx, c, 0); len(lines) > 0 {
-			t.Errorf("told %q after the end", lines)
+			t.Errorf("received %q after the end", lines)
 		}
 	})
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -231,7 +231,7 @@ func TestEventsEnd(t *testing.T) {
 	}
 }
 
-// TestEventsOfAnother has an answer that is no stream.
+// TestEventsOfAnother has an answer that is not a stream.
 func TestEventsOfAnother(t *testing.T) {
 	c, _ := scripted(t, func(int, *http.Request) (*http.Response, error) {
 		return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"text/html"}}, Body: io.NopCloser(strings.NewReader("event: rules\ndata: {}\n\n"))}, nil

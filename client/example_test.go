@@ -45,7 +45,7 @@ func ExampleClient_Take() {
 	defer c.Close()
 	d, err := c.Take(context.Background(), "login", 1, "192.0.2.1", "ada")
 	if err != nil {
-		fmt.Println(err) // nobody knows whether it was counted
+		fmt.Println(err) // it may or may not have been counted
 		return
 	}
 	fmt.Println(d.Allowed, d.Rule, d.RetryAfter)

@@ -61,7 +61,7 @@ func ExampleFleet_Take() {
 		d, err := f.Take(context.Background(), "login", 1, "ada")
 		switch {
 		case errors.Is(err, client.ErrUnanswered):
-			fmt.Println("it may have been counted") // let ada in, or not: do not ask again
+			fmt.Println("it may have been counted") // let ada in, or not: do not send it again
 		case err != nil:
 			fmt.Println("it was not counted:", err)
 		default:

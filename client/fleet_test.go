@@ -59,7 +59,7 @@ func TestNewFleet(t *testing.T) {
 	}
 }
 
-// What a server answers is what a limiter in this process would have returned.
+// A server answers what a limiter in this process would have returned.
 func TestFleetDecisions(t *testing.T) {
 	s := startServer(t, listen.Config{})
 	f := mustFleet(t, FleetConfig{Nodes: []string{s.addr}, Name: "clerk-7"})
@@ -225,7 +225,7 @@ func TestFleetToken(t *testing.T) {
 	open := startServer(t, listen.Config{})
 	f = mustFleet(t, FleetConfig{Nodes: []string{open.addr}, Token: token})
 	if _, err := f.Take(t.Context(), "login", 1, "ada"); !errors.Is(err, ErrNoNode) || !strings.Contains(err.Error(), "this server has no tokens") {
-		t.Errorf("with a token for a server that has none: %v", err)
+		t.Errorf("with a token for a server without tokens: %v", err)
 	}
 }
 
@@ -268,11 +268,11 @@ func TestFleetTLS(t *testing.T) {
 	}
 	stranger := mustFleet(t, FleetConfig{Nodes: []string{s.addr}, TLS: &tls.Config{}})
 	if _, err := stranger.Take(t.Context(), "login", 1, "ada"); !errors.Is(err, ErrNoNode) || !strings.Contains(err.Error(), "certificate") {
-		t.Errorf("a certificate that nobody knows: %v", err)
+		t.Errorf("a certificate of an unknown authority: %v", err)
 	}
 }
 
-// Answers go to those who asked, with many callers on one connection.
+// Answers reach their callers, with many callers on one connection.
 func TestFleetPipelines(t *testing.T) {
 	s, f := newServed(t)
 	const callers, each = 64, 100
@@ -297,7 +297,7 @@ func TestFleetPipelines(t *testing.T) {
 	}
 }
 
-// A caller whose context ends does not wait, and nobody gets its answer.
+// A caller whose context ends does not wait, and no other caller gets its answer.
 func TestFleetContextEnds(t *testing.T) {
 	s, f := newServed(t)
 	must.Get(f.Take(t.Context(), "login", 1, "first"))(t)
@@ -320,7 +320,7 @@ func TestFleetContextEnds(t *testing.T) {
 		}
 	}
 	if n := s.decided(); n != 41 {
-		t.Errorf("%d decisions, want those of all 41 events", n)
+		t.Errorf("%d decisions, want one for each of 41 events", n)
 	}
 }
 
@@ -329,8 +329,8 @@ func TestFleetNodeStalls(t *testing.T) {
 	servers, addrs := startServers(t, 3)
 	f := mustFleet(t, FleetConfig{Nodes: addrs, Timeout: 200 * time.Millisecond})
 	keys := keysOf("many", addrs, 1, 20)
-	// taken takes all keys until servers have decided as many events more. On a slow machine
-	// other nodes may seem paused, too.
+	// taken takes all keys until servers have decided that many more events. On a slow machine other nodes may seem paused,
+	// too.
 	taken := func(what string, by ...*testServer) {
 		t.Helper()
 		sum := func() (n uint64) {
@@ -358,8 +358,8 @@ func TestFleetNodeStalls(t *testing.T) {
 	taken("the keys return", servers[1])
 }
 
-// A node that is killed under load: what was answered was counted once, what has no answer
-// at most once, and the keys of other nodes are not affected.
+// A node is killed under load: answered requests were counted once, unanswered ones at most once, and the keys of other
+// nodes are not affected.
 func TestFleetNodeIsKilled(t *testing.T) {
 	servers, addrs := startServers(t, 3)
 	f := mustFleet(t, FleetConfig{Nodes: addrs})
@@ -416,7 +416,7 @@ func TestFleetNodeIsKilled(t *testing.T) {
 	}
 }
 
-// When no node can be reached, the error says why, and it is no ErrUnanswered.
+// When no node can be reached, the error gives the reason, and it is not ErrUnanswered.
 func TestFleetNoNode(t *testing.T) {
 	s := startServer(t, listen.Config{})
 	s.kill()

@@ -35,8 +35,8 @@ hot:
   - {name: pair-hot, key: [client, user], threshold: 3 per 2s, hold: 60s, cache: {ttl: 30s}}
 `
 
-// A server is a lately server in this process, whose clients connect to a proxy in front of
-// it: the proxy is paused or killed as a server would be.
+// A server is a lately server in this process, whose clients connect to a proxy in front of it: the proxy is paused or
+// killed in its place.
 type testServer struct {
 	*proxy
 	*engine.Engine
@@ -77,7 +77,7 @@ func serveAt(t testing.TB, c listen.Config, l net.Listener) (*respapi.Server, *e
 	return s, c.Engine
 }
 
-// newServed starts a server, and returns it with a Fleet of it alone.
+// newServed starts a server, and returns it with a Fleet that has only this server.
 func newServed(t testing.TB) (*testServer, *Fleet) {
 	t.Helper()
 	s := startServer(t, listen.Config{})
@@ -110,7 +110,7 @@ func (s *testServer) decided() uint64 {
 	return d.Allowed + d.Refused
 }
 
-// A proxy passes connections on. It has a port that nobody else gets while it is dead.
+// A proxy passes connections on. It keeps its port while it is dead.
 type proxy struct {
 	t        testing.TB
 	addr     string
@@ -205,7 +205,7 @@ func (p *proxy) enter(conns ...net.Conn) bool {
 	return !p.dead
 }
 
-// slow passes at most so many bytes a second on to the server, of each connection.
+// slow passes at most that many bytes a second on to the server, for each connection.
 func (p *proxy) slow(bytes int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -219,7 +219,7 @@ func (p *proxy) accepted() int {
 	return p.opened
 }
 
-// wait waits as long as n bytes to the server take.
+// wait waits for as long as n bytes to the server take.
 func (p *proxy) wait(n int) {
 	p.mu.Lock()
 	pace := p.pace

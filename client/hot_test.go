@@ -50,7 +50,7 @@ func settled(t testing.TB, f *Fleet) HotStats {
 	return f.HotStats()
 }
 
-// What the Detector counts is reported once to the node of the key, with all its values.
+// Counts of the Detector are reported once to the node of the key, with all its values.
 func TestHotReports(t *testing.T) {
 	nodes, addrs := startScripts(t, 2)
 	f, d := hotFleet(t, FleetConfig{Nodes: addrs})
@@ -208,8 +208,8 @@ func isHot(d *hotkey.Detector, key string) bool {
 	return hot
 }
 
-// What a node says makes keys hot and cold. After a gap the client asks again, and drops
-// what is not hot any more; after a restart of the node it keeps that until its time is over.
+// A node's updates make keys hot and cold. After a gap the client requests the list again, and drops keys that are not hot
+// any more; after a restart of the node it keeps them until their time ends.
 func TestHotUpdates(t *testing.T) {
 	n, _, d := newScripted(t)
 	n.tell(update(0, 2, "/a", "/b", "a\xff"))
@@ -244,7 +244,7 @@ func TestHotUpdates(t *testing.T) {
 	}
 }
 
-// A key is hot while any node says so.
+// A key is hot while it is hot on any node.
 func TestHotOnTwoNodes(t *testing.T) {
 	a, b := startScripted(t), startScripted(t)
 	_, d := hotFleet(t, FleetConfig{Nodes: []string{a.addr, b.addr}})
@@ -260,7 +260,7 @@ func TestHotOnTwoNodes(t *testing.T) {
 	}
 }
 
-// The cache of a Detector keeps what the fleet says is hot, and loads what has changed.
+// The cache of a Detector keeps the keys that are hot in the fleet, and loads changed values.
 func TestHotCache(t *testing.T) {
 	n, f, d := newScripted(t)
 	var loads atomic.Int64
@@ -289,14 +289,14 @@ func TestHotCache(t *testing.T) {
 	until(t, "the value is removed", func() bool { _, ok, hot := cache.Peek("/a"); return hot && !ok })
 	want("changed", 4)
 	if err := f.Changed(t.Context(), "product", "/a"); err != nil || fmt.Sprint(n.changed) != "[product /a]" {
-		t.Errorf("%v; the node was told %q", err, n.changed)
+		t.Errorf("%v; the node received %q", err, n.changed)
 	}
 	want("changed here", 5)
 	// A change that was missed while there was no connection.
 	n.change(func() {
 		n.first = `{"instance":"i","from":0,"version":9,"reset":true,"more":false,"hot":[{"rule":"product","key":["/a"],"ttl_ms":60000,"changed":8},{"rule":"product","key":["/z"],"ttl_ms":1}],"cold":[],"changed":[]}`
 	})
-	// What is on its way when a node is killed may be lost.
+	// Reports on their way to a node that is killed may be lost.
 	toldAll := func() bool { return n.cachesTold(t) == statsOf(cache) }
 	until(t, "the node is told of the cache", toldAll)
 	n.kill()
@@ -325,12 +325,11 @@ func TestHotCache(t *testing.T) {
 	until(t, "the node is told of the cache", toldAll)
 	f.Close()
 	if s, got := cache.Stats(), n.cachesTold(t); got != statsOf(cache) || s.Hits != 3 {
-		t.Errorf("the node was told %+v; the cache %+v", got, s)
+		t.Errorf("the node received %+v; the cache has %+v", got, s)
 	}
 }
 
-// cachesTold returns the sums of all reports to n about caches under the rule
-// product.
+// cachesTold returns the sums of all reports about caches to n under the rule product.
 func (n *scriptedNode) cachesTold(t *testing.T) (all [4]uint64) {
 	t.Helper()
 	for _, c := range locked(n, func() []string { return slices.Clone(n.caches) }) {
@@ -349,7 +348,7 @@ func statsOf(c *hotkey.Cache[int64]) [4]uint64 {
 	return [4]uint64{s.Hits, s.Misses, s.Loads, s.Stale}
 }
 
-// Without any node, keys are hot until their time is over, and no longer.
+// Without any node, keys are hot until their time ends.
 func TestHotWithoutNodes(t *testing.T) {
 	n, f, d := newScripted(t)
 	short := update(0, 1, "/long", "/short")

@@ -52,7 +52,7 @@ func (l *changeLoop) take(c HotChange) {
 	l.told = append(l.told, fmt.Sprint(c.Key, " ", c.Hot))
 }
 
-// keys returns the keys that are hot, as the loop knows.
+// keys returns the keys that are hot for the loop.
 func (l *changeLoop) keys() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -101,7 +101,7 @@ func TestHotChanges(t *testing.T) {
 	short.Instance, short.Hot[0].TTL = "j", 1
 	n.tell(short)
 	until(t, "/f is hot", func() bool { return slices.Contains(l.keys(), "/f") })
-	n.kill() // only the node can say that the hold of /f is longer
+	n.kill() // only the node can extend the hold of /f
 	l.want("a hold is over, and no node knows", "/c", "/d", "/e")
 	late.want("each loop has all changes", "/c", "/d", "/e")
 	f.Close()
@@ -133,12 +133,12 @@ func TestHotChangesOfASlowLoop(t *testing.T) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if got := len(l.told) - told; got > 12 { // some pairs may come before the loop is busy
-		t.Errorf("the loop was told of %d changes: %q", got, l.told[told:])
+		t.Errorf("the loop received %d changes: %q", got, l.told[told:])
 	}
 }
 
-// TestHotChangesModel has two nodes whose keys become hot and cold, which are killed, and whose updates
-// get lost, at random. The loop knows in the end what the nodes say.
+// TestHotChangesModel has two nodes whose keys become hot and cold, which are killed, and whose updates get lost, at
+// random. In the end the loop has the keys of the nodes.
 func TestHotChangesModel(t *testing.T) {
 	rnd := randtest.New(t)
 	nodes := []*scriptedNode{startScripted(t), startScripted(t)}

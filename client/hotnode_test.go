@@ -61,7 +61,7 @@ func startScripted(t testing.TB) *scriptedNode {
 	return n
 }
 
-// newScripted starts a node, and returns it with a fleet of it alone that has connected.
+// newScripted starts a node, and returns it with a fleet of only this node that has connected.
 func newScripted(t testing.TB) (*scriptedNode, *Fleet, *hotkey.Detector) {
 	t.Helper()
 	n := startScripted(t)

@@ -13,9 +13,9 @@ import (
 	"github.com/lately-go/lately/internal/test/must"
 )
 
-// Three clients report three times as many records as pass to the server, for a minute.
-// Nobody is disconnected, the memory does not grow, what is dropped is counted, and the keys
-// that are used most stay hot. TestReportOverload of respapi is about the server alone.
+// Three clients report three times as many records as pass to the server, for a minute. No client is disconnected, the
+// memory does not grow, dropped records are counted, and the most used keys stay hot. TestReportOverload in respapi tests
+// the server alone.
 //
 //	LATELY_LONG=1 go test ./client -run TestHotOverload -v
 func TestHotOverload(t *testing.T) {
@@ -26,7 +26,7 @@ func TestHotOverload(t *testing.T) {
 		clients   = 3
 		pace      = 400 << 10 // bytes a second that pass from each
 		hotKeys   = 50
-		perSecond = 60_000 // records of keys that come once, of each
+		perSecond = 60_000 // records of keys that come once, per client
 		seconds   = 60
 	)
 	s := startServer(t, listen.Config{})

@@ -95,7 +95,7 @@ func TestLoadOfABackend(t *testing.T) {
 	clients.Wait()
 	t.Logf("%d requests for the product before, each a load, and %d after, with %d loads", before.Load(), after.Load(), back.sale.Load()-before.Load())
 	until(t, "the product is hot in all processes", func() bool {
-		for _, c := range caches { // a busy machine may not have been asked often enough
+		for _, c := range caches { // a busy machine may have sampled too rarely
 			must.Get(c.Get(t.Context(), saleProduct))(t)
 		}
 		return !slices.ContainsFunc(caches, coldIn)
@@ -148,7 +148,7 @@ func visit(t *testing.T, shop *httptest.Server, d time.Duration, keep *atomic.Bo
 	}
 }
 
-// drawLoads draws the loads of each bin.
+// drawLoads draws the loads in each bin.
 func drawLoads(back *backend, phase time.Duration) string {
 	const width, height, left, top, bottom = 760, 300, 56, 84, 40
 	most := int64(1)

@@ -187,9 +187,9 @@ func listsHot(t *testing.T, addr string) bool {
 	return slices.ContainsFunc(v.Elems, func(e resptest.Value) bool { return e.Elems[1].Text == steadyKey })
 }
 
-// Three servers and twenty clients, each a process. One server is killed under load: that is
-// noticed within 2 s, and a key at twice the threshold is hot on another node within its span
-// and 2 s, and hot in all processes all the time. TestHotKeysOfAFleet is the short form.
+// Three servers and twenty clients, each a process. One server is killed under load: that is noticed within 2 s, and a key
+// at twice the threshold is hot on another node within its span and 2 s, and hot in all processes all the time.
+// TestHotKeysOfAFleet is the short form.
 //
 //	LATELY_LONG=1 go test ./client -run TestFleetOfProcesses -v
 func TestFleetOfProcesses(t *testing.T) {

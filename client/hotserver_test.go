@@ -58,8 +58,8 @@ func startProcesses(t testing.TB, n int, c FleetConfig) (all []*process) {
 	return all
 }
 
-// share is what each of five processes counts of a key, twice, whose threshold is 100: too
-// little to find it hot alone.
+// share is the number of uses that each of five processes counts for a key, twice, with a threshold of 100: too few to find
+// it hot alone.
 const share = 30
 
 // heat has all processes use a key.
@@ -81,8 +81,8 @@ func all(processes []*process, holds func(p *process) bool) bool {
 	return true
 }
 
-// The whole way: a key that is hot over all processes is hot in each. It stays so when its
-// node is killed, and another node finds it hot. A change of its value reaches all.
+// From end to end: a key that is hot over all processes is hot in each. It stays hot when its node is killed, and another
+// node finds it hot. A change of its value reaches all.
 func TestHotKeysOfAFleet(t *testing.T) {
 	servers, addrs := startServers(t, 3)
 	processes := startProcesses(t, 5, FleetConfig{Nodes: addrs})
@@ -121,7 +121,7 @@ func TestHotKeysOfAFleet(t *testing.T) {
 		}
 		return sum
 	}
-	until(t, "the servers are told of the hits", func() bool { return hits() == 5*9 }) // what is on its way to a server that is killed may be lost
+	until(t, "the servers are told of the hits", func() bool { return hits() == 5*9 }) // reports on their way to a server that is killed may be lost
 	servers[1].kill()
 	until(t, "all processes have noticed", func() bool {
 		return all(processes, func(p *process) bool { return !p.f.hotUp(addrs[1]) })
@@ -147,12 +147,12 @@ func TestHotKeysOfAFleet(t *testing.T) {
 		p.f.Close()
 	}
 	if n := hits(); n != 5*9 {
-		t.Errorf("the servers were told of %d hits, want %d", n, 5*9)
+		t.Errorf("the servers received %d hits, want %d", n, 5*9)
 	}
 }
 
-// Servers are killed and paused in turns while processes report. What was answered was
-// counted once, what has no answer at most once.
+// Servers are killed and paused in turns while processes report. Answered reports were counted once, unanswered ones at
+// most once.
 func TestHotReportsReconcileWithServers(t *testing.T) {
 	servers, addrs := startServers(t, 3)
 	processes := startProcesses(t, 3, FleetConfig{Nodes: addrs, Timeout: 500 * time.Millisecond})
@@ -203,7 +203,7 @@ func TestHotReportsReconcileWithServers(t *testing.T) {
 	if total.Added != total.Sent+total.Dropped+total.Unanswered {
 		t.Errorf("%+v do not add up", total)
 	}
-	// What a paused server had received, it counts when it goes on.
+	// A paused server counts what it had received when it goes on.
 	n := hotEvents(t, "product", servers...)
 	t.Logf("%+v; the servers have %d", total, n)
 	if n < total.Sent || n > total.Sent+total.Unanswered {
@@ -231,7 +231,7 @@ func TestHotKeysWithDifferentLists(t *testing.T) {
 	until(t, "the key is hot for both", func() bool { return isHot(one.d, key) && isHot(two.d, key) })
 }
 
-// A rule that the servers do not have: the reports are dropped, and the error says why.
+// A rule that the servers do not have: the reports are dropped, and the error gives the reason.
 func TestHotRuleOfNoServer(t *testing.T) {
 	s := startServer(t, listen.Config{})
 	d := mustDetector(t)

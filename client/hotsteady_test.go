@@ -184,7 +184,7 @@ func (x *steadyProcess) inspect(t *testing.T, d time.Duration) {
 		loads := x.loads[key]
 		for i := 1; i < len(loads); i++ {
 			if between := loads[i].Sub(loads[i-1]); between < steadyTTL*4/5 || between > steadyTTL {
-				t.Errorf("load %d of %s comes %v after the one before, want one for each renewal", i, key, between)
+				t.Errorf("load %d of %s comes %v after the previous one, want one for each renewal", i, key, between)
 			}
 		}
 		if most := int(d/(steadyTTL*4/5)) + 1; len(loads) == 0 || len(loads) > most {
@@ -235,7 +235,7 @@ func TestSteadyKeys(t *testing.T) {
 	})
 }
 
-// restarted starts all processes at once, on servers that know the keys.
+// restarted starts all processes at once, on servers that have the keys already.
 func restarted(t *testing.T, servers pipeNetwork) {
 	t.Helper()
 	again, end := startSteady(t, servers)

@@ -118,9 +118,8 @@ func TestFleetDiscovers(t *testing.T) {
 	}
 }
 
-// Two clients with different lists: a key whose nodes differ may be allowed the limit on
-// each of the two, and no key more; keys of nodes that both have and choose are limited as
-// if there was one client.
+// Two clients with different lists: a key whose nodes differ may be allowed the limit on each of the two, and no key more;
+// keys of nodes that both have and choose are limited as with one client.
 func TestFleetsWithDifferentLists(t *testing.T) {
 	_, addrs := startServers(t, 3)
 	const limit = 100

@@ -22,7 +22,7 @@ func TestScoreIsFixed(t *testing.T) {
 		t.Errorf("mix(1) is %#x", h)
 	}
 	if hashOf("a", "b") != mix(fnv1a(fnvStart, "a\x00b")) {
-		t.Error("the bytes of a key are not the rule, a zero byte and the values")
+		t.Error("the bytes of a key differ from the rule, a zero byte and the values")
 	}
 	nodes := nodesOf("10.0.0.1:6380", "10.0.0.2:6380", "10.0.0.3:6380")
 	got := ""
@@ -36,8 +36,7 @@ func TestScoreIsFixed(t *testing.T) {
 	}
 }
 
-// Keys are spread evenly, and without a node its keys alone move, evenly, to where the
-// order of their scores says.
+// Keys are spread evenly. Without a node only its keys move, evenly, to the next node in the order of their scores.
 func TestChooseMovesKeysOfOneNode(t *testing.T) {
 	const keys = 30_000
 	all := nodesOf("a:1", "b:1", "c:1", "d:1", "e:1")

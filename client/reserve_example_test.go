@@ -9,7 +9,7 @@ import (
 	"github.com/lately-go/lately/client"
 )
 
-// Each user may use 3,000 tokens of a language model a day. What an answer takes is known when it has been streamed.
+// Each user may use 3,000 tokens of a language model a day. The cost of an answer is known at the end of its stream.
 func ExampleFleet_Reserve() {
 	addr, stop := startNode("version: 1\nlimits: [{name: tokens, key: user, limit: 3000 per 1d}]\n")
 	defer stop()

@@ -24,7 +24,7 @@ func neverUrgent(rules int) []uint64 {
 	return all
 }
 
-// What many goroutines add is taken once, while it is being taken.
+// Concurrent adds are each taken once, also those made while the tally is taken.
 func TestConcurrentTallyTakesAdds(t *testing.T) {
 	counts := newTally(4<<20, neverUrgent(3), nil)
 	const goroutines, each = 8, 2000
@@ -107,9 +107,8 @@ func TestTallyKeepsTheHottest(t *testing.T) {
 		t.Errorf("%d events were taken, %d pending", sum, pending)
 	}
 	for key, n := range want {
-		// A key may be dropped while it is new, with the few events that it has then. The
-		// seed of the hashes is another in each run: with shards of half this size, one run
-		// in 200 lost a tenth of a key.
+		// A key may be dropped while it is new, with its few events. The seed of the hashes differs in each run: with
+		// shards of half this size, one run in 200 lost a tenth of a key.
 		if kept := got["0"+key]; kept < n*9/10 {
 			t.Errorf("%s has %d of %d events (seed %d)", key, kept, n, seed)
 		}
@@ -236,7 +235,7 @@ func TestTakeHottestFirst(t *testing.T) {
 	last, sum, records := uint64(math.MaxUint64), uint64(0), 0
 	counts.take(func(r tallyRecord) {
 		if r.n > last {
-			t.Errorf("record %d has %d events, the one before %d", records, r.n, last)
+			t.Errorf("record %d has %d events, the previous one %d", records, r.n, last)
 		}
 		last = r.n
 		sum += r.n

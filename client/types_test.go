@@ -9,8 +9,8 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// TestTypesMatchTheAPI has every struct that a Client returns be a type of package
-// api, which the server uses too, or a decision as limiters return it, also with the ID of its reservation.
+// TestTypesMatchTheAPI requires every struct that a Client returns to be a type of package api, which the server uses too,
+// or a decision as limiters return it, also with the ID of its reservation.
 func TestTypesMatchTheAPI(t *testing.T) {
 	wire, limiter := reflect.TypeFor[api.Decision]().PkgPath(), reflect.TypeFor[ratelimit.Decision]()
 	c, structs := reflect.TypeFor[*Client](), 0

@@ -81,7 +81,7 @@ func ExampleClient_TakeLimit() {
 	// Output: true 4999 of 5000 <nil>
 }
 
-// The tokens of an answer are charged when they are known, even beyond the limit.
+// The tokens of an answer are charged when their number is known, even beyond the limit.
 func ExampleClient_Charge() {
 	c, stop := connect("version: 1\nlimits: [{name: tokens, key: user, limit: 1000 per 1d}]\n")
 	defer stop()
@@ -215,7 +215,7 @@ func ExampleClient_Add() {
 	// Output: 3 <nil>
 }
 
-// All that the server knows about one client.
+// The server's data about one client.
 func ExampleClient_Key() {
 	c, stop := connect("version: 1\nlimits: [{name: per-client, key: client, limit: 100 per 1m}]\n")
 	defer stop()

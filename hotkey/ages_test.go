@@ -59,7 +59,7 @@ func agesAreKept(seed uint64, threshold int, maxAge, widen time.Duration) error 
 	return nil
 }
 
-// An event that is late is counted at most as much later as it is late.
+// A late event stays counted longer by at most its lateness.
 func TestAgesOfReports(t *testing.T) {
 	seed := randtest.Seed(t)
 	thresholds := []int{5, 200, 2, 100}

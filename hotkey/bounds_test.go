@@ -23,8 +23,8 @@ func boundsRule(t testing.TB, rnd *rand.Rand) hotkey.Rule {
 	return r
 }
 
-// A trace is random events of one rule, with the true counts. Events have weights;
-// some are late, and the clock is set back and forward.
+// A trace is random events under one rule, with the true counts. Events have weights; some are late, and the clock is set
+// back and forward.
 type trace struct {
 	rule       hotkey.Rule
 	budget     int64
@@ -33,7 +33,7 @@ type trace struct {
 	d          *hotkey.Detector
 	now        int64
 	true       windowtest.Keys[string]
-	record     map[string]int   // the first event of a key since the Detector keeps it
+	record     map[string]int   // the first event of a key since the Detector has its record
 	hot        map[string]int64 // the ends of holds
 	edges      int
 	loose      int // bounds that differ
@@ -157,10 +157,9 @@ func (tr *trace) top(rnd *rand.Rand) error {
 	return nil
 }
 
-// The true number of events is within the bounds of every edge, HotAt and Top, also of
-// keys that were evicted and came back, with weights, late events and clocks that step;
-// no key is hot before its threshold, and none that keeps its record is hot later than
-// 59/60 of the span say. The long form is a million traces.
+// The true number of events is within the bounds of every edge, HotAt and Top, also for keys that were evicted and came
+// back, with weights, late events and clocks that step; no key is hot before its threshold, and no key that keeps its
+// record is hot later than 59/60 of the span require. The long form is a million traces.
 func TestBounds(t *testing.T) {
 	switch {
 	case longTests():
@@ -194,8 +193,7 @@ func testBounds(t *testing.T, traces, most int) {
 	}
 }
 
-// The controls: detectors that count events after they have left the span, or do not
-// know what evicted keys had, are caught.
+// The controls: detectors that count events after they have left the span, or lose the counts of evicted keys, are caught.
 func TestWrongBoundsAreCaught(t *testing.T) {
 	for name, corrupt := range map[string]func(d *hotkey.Detector) error{
 		"longer span": hotkey.CountTwoSpans, "evictions not noted": hotkey.ForgetEvicted,
@@ -294,7 +292,7 @@ func TestRemoveAlwaysNever(t *testing.T) {
 	}
 	addKey(d, at(0), "r", "k")
 	if s := under(d, "r").Stats(); s.Events != 10 || s.Late != 1 {
-		t.Errorf("%+v; want 10 events, of which one is late", s)
+		t.Errorf("%+v; want 10 events, one of them late", s)
 	}
 	r.Never = append(r.Never, "always")
 	if err := newError(r); err == nil {
@@ -302,8 +300,8 @@ func TestRemoveAlwaysNever(t *testing.T) {
 	}
 }
 
-// If the clock is set back, the bounds of a key that has left and comes back hold: its
-// event is counted when the others had left.
+// If the clock is set back, the bounds of a key that has left and comes back hold: its event is counted when the others had
+// left.
 func TestClockBackAfterExpiry(t *testing.T) {
 	r := goodRule(t)
 	r.Threshold, r.Span = 2, time.Second

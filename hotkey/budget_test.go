@@ -56,8 +56,7 @@ func TestFloodWithinTheBudget(t *testing.T) {
 	runtime.KeepAlive(alone)
 }
 
-// With more busy keys than there is memory for their times, a key may become hot too
-// late, and Stats says so, but none too early.
+// With more busy keys than memory for their times, a key may become hot too late, which Stats reports, but none too early.
 func TestBudgetForFewTimes(t *testing.T) {
 	const budget, keys = 256 << 10, 100
 	r := goodRule(t)
@@ -80,8 +79,7 @@ func TestBudgetForFewTimes(t *testing.T) {
 	}
 }
 
-// Goroutines flood a detector at its budget beside the events of one busy key, which
-// becomes hot once.
+// Goroutines flood a detector at its budget beside the events of one busy key, which becomes hot once.
 func TestFloodConcurrently(t *testing.T) {
 	const budget, goroutines, each = 512 << 10, 4, 5000
 	r := goodRule(t)
@@ -108,8 +106,7 @@ func TestFloodConcurrently(t *testing.T) {
 	}
 }
 
-// The largest threshold of times is exact: the event after one fewer is no edge, and
-// the last one is.
+// The largest threshold of times is exact: the event after one fewer is not an edge, and the last one is.
 func TestMaxExact(t *testing.T) {
 	r := goodRule(t)
 	r.Threshold, r.Span, r.Exact = limit.MaxLog, time.Hour, true

@@ -129,8 +129,7 @@ func TestCacheRenewsBesideTheOldValue(t *testing.T) {
 	})
 }
 
-// If the source fails, the value is used up to its maximum age and no longer, and the
-// source is asked again every tenth of the TTL.
+// If the source fails, the value is used up to its maximum age, and the source is called again every tenth of the TTL.
 func TestCacheUsesAValueUpToItsMaxAge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, down := &source{}, errors.New("down")
@@ -144,10 +143,10 @@ func TestCacheUsesAValueUpToItsMaxAge(t *testing.T) {
 			want(t, c, "/a", "/a#1", nil)
 		}
 		if n := s.loads.Load() - 1; n < 20 || n > 23 {
-			t.Errorf("the source was asked %d times in 20 to 22 s, want every second", n)
+			t.Errorf("the source was called %d times in 20 to 22 s, want every second", n)
 		}
 		if st := c.Stats(); st.Stale < 390 || st.Stale > 401 {
-			t.Errorf("%d of %d hits stale, want those of 20 s", st.Stale, st.Hits)
+			t.Errorf("%d of %d hits stale, want the hits in 20 s", st.Stale, st.Hits)
 		}
 		time.Sleep(time.Second)
 		want(t, c, "/a", "", down)
@@ -175,7 +174,7 @@ func TestCachePeek(t *testing.T) {
 		}
 		peek("", false)
 		if c.Set("/a", "early") {
-			t.Error("Set kept a value of a key that is not hot")
+			t.Error("Set kept a value for a key that is not hot")
 		}
 		for range 3 {
 			peek("", false)
@@ -275,7 +274,7 @@ func TestCacheContext(t *testing.T) {
 	})
 }
 
-// A panic in Load, or a Load that ends its goroutine, is an error for all who wait.
+// A panic in Load, or a Load that ends its goroutine, is an error for all waiting callers.
 func TestCacheLoadPanics(t *testing.T) {
 	for _, end := range []func(){func() { panic("row 7") }, runtime.Goexit} {
 		c := must.Get(hotkey.NewCache(mustDetector(t, cached(hotkey.CachePolicy{TTL: time.Second})), hotkey.CacheConfig[int]{
@@ -327,7 +326,7 @@ func TestCacheIsBounded(t *testing.T) {
 	})
 }
 
-// Keys whose hold is over are removed as others become hot.
+// Keys whose hold has ended are removed as others become hot.
 func TestCacheRemovesColdKeys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := mustCache(t, hotkey.CachePolicy{TTL: time.Hour}, &source{})
@@ -338,13 +337,13 @@ func TestCacheRemovesColdKeys(t *testing.T) {
 			c.Set(fmt.Sprint("/", i), "v")
 			time.Sleep(time.Second)
 			if k := c.Stats().Keys; k > 122 {
-				t.Fatalf("%d keys are kept, of which 60 are hot", k)
+				t.Fatalf("%d keys are kept, 60 of them hot", k)
 			}
 		}
 	})
 }
 
-// With any number of goroutines a value is one of its key, no older than MaxAge.
+// With any number of goroutines a value belongs to its key and is no older than MaxAge.
 func TestConcurrentCacheModel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const maxAge = 300 * time.Millisecond

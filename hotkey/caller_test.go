@@ -40,8 +40,8 @@ func TestDetectorHasItsOwnRules(t *testing.T) {
 	}
 }
 
-// TestAddNothing counts no event of keys that are hot and of others: it is told until when
-// they are, as with an event, and counts nothing.
+// TestAddNothing adds 0 events, for hot keys and others: it returns until when they are hot, as for an event, and counts
+// nothing.
 func TestAddNothing(t *testing.T) {
 	r := goodRule(t) // 3 in 1 s, for 1 min
 	r.Always, r.Never = []string{"always"}, []string{"never"}

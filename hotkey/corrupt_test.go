@@ -7,7 +7,7 @@ import (
 	"github.com/lately-go/lately/internal/counting/keytable"
 )
 
-// What tests see of a Detector, and how they break one as a control.
+// Access to the state of a Detector for tests, and changes that break it for controls.
 
 // Kept reports whether d has events of key.
 func Kept(d *Detector, rule, key string) bool {
@@ -21,8 +21,8 @@ func Kept(d *Detector, rule, key string) bool {
 	return table.window.Newest(r.Words()[wordWindow:], table.blocks) != math.MinInt64
 }
 
-// Removed returns the time of the last key that d removed because its events had left
-// the span: it counts no event of a new key earlier.
+// Removed returns the time of the last key that d removed because its events had left the span: it counts no event of a new
+// key earlier.
 func Removed(d *Detector, rule string) int64 {
 	i, _ := d.index(rule)
 	return d.tables[i].expired.Load()
@@ -42,7 +42,7 @@ func CountTwoSpans(d *Detector) (err error) {
 	return nil
 }
 
-// ForgetEvicted makes d, which has no keys, not know what keys had that are evicted.
+// ForgetEvicted makes d, which has no keys, lose the counts of evicted keys.
 func ForgetEvicted(d *Detector) error {
 	for _, t := range d.tables {
 		t.plan.Span = time.Millisecond

@@ -83,10 +83,9 @@ func randomRules(t testing.TB, rnd *rand.Rand) []hotkey.Rule {
 	return rules
 }
 
-// TestDetectorAgainstReference adds random events, the clock now and then set
-// back, and compares every edge with the definitions. A round ends when an event of a new
-// key is counted at the time at which other keys were removed, which the definitions do
-// not know; that is rare.
+// TestDetectorAgainstReference adds random events, the clock now and then set back, and compares every edge with the
+// definitions. A round ends when an event of a new key is counted at the time at which other keys were removed, which the
+// definitions do not have; that is rare.
 func TestDetectorAgainstReference(t *testing.T) {
 	rnd := randtest.New(t)
 	rounds, seen, again, moved := 1500, 0, 0, 0
@@ -162,8 +161,8 @@ func sameEdge(a, b hotkey.Edge) bool {
 	return a.Rule == b.Rule && a.Key == b.Key && a.Time.Equal(b.Time) && a.Until.Equal(b.Until) && a.First == b.First && a.Lo == b.Lo && a.Hi == b.Hi
 }
 
-// TestConcurrentOneEdgePerHold has goroutines hammer one key. The times of all events
-// fall in a known number of holds, and each must yield one edge.
+// TestConcurrentOneEdgePerHold adds one key from several goroutines. The times of all events fall into a number of holds
+// that the test can count, and each must yield one edge.
 func TestConcurrentOneEdgePerHold(t *testing.T) {
 	const goroutines, each, threshold, holds = 8, 5000, 100, 5
 	r := goodRule(t)
@@ -295,7 +294,7 @@ func TestOffTheEdgeNothingAllocates(t *testing.T) {
 		edges = d.AddAt(at(now), &e, 1, edges[:0])
 	}
 	for range 100 {
-		step() // the logs find their size, and the edges are over
+		step() // the logs have their final size, and the edges have passed
 	}
 	if n := testing.AllocsPerRun(500, step); n != 0 {
 		t.Errorf("%v allocations an event", n)

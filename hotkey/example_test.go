@@ -10,7 +10,7 @@ import (
 	"github.com/lately-go/lately/match"
 )
 
-// A path is hot for a minute once it was asked for three times in a second.
+// A path is hot for a minute after three requests in a second.
 func ExampleDetector() {
 	detector, err := hotkey.New(hotkey.Rule{
 		Name: "product", Key: match.MustKey("path"), When: match.When{Path: []string{"/product/*"}},
@@ -80,7 +80,7 @@ func ExampleCache() {
 	loads := 0
 	pages, err := hotkey.NewCache(detector, hotkey.CacheConfig[string]{
 		Rule: "product",
-		Load: func(_ context.Context, key string) (string, error) { // asks the database
+		Load: func(_ context.Context, key string) (string, error) { // queries the database
 			loads++
 			return "the page of " + key, nil
 		},
@@ -126,7 +126,7 @@ func ExampleRuleDetector_Top() {
 	// <nil>
 }
 
-// Keys that are known beforehand are hot before their uses are, or never.
+// Keys that are known in advance are hot before their uses, or never.
 func ExampleRuleDetector_SetHot() {
 	detector, err := hotkey.New(hotkey.Rule{Name: "product", Key: match.MustKey("path"), Threshold: 100, Span: time.Second})
 	if err != nil {

@@ -54,9 +54,8 @@ func mustImport(t testing.TB, d *hotkey.Detector, at time.Time, chunks [][]byte)
 	return all
 }
 
-// compare sends events to two detectors, the second of which is restarted every so
-// often from what fault leaves of its chunks, and returns how they differ, if they
-// do, and the edges.
+// compare sends events to two detectors; the second is restarted every so often from its chunks, changed by fault. It
+// returns how they differ, if they do, and the edges.
 func compare(t testing.TB, rnd *rand.Rand, events int, fault func([][]byte) [][]byte) (differs string, edges int) {
 	set := dumpRules(t, nil)
 	a, b := restartedDetector(t, set), restartedDetector(t, set)

@@ -116,7 +116,7 @@ func TestRenewalOfAForeignKeyKeepsItsValue(t *testing.T) {
 	})
 }
 
-// What Forward adds to a use of a hot key is what the function costs.
+// The additional cost of Forward for a use of a hot key is the cost of the function.
 func BenchmarkCacheHitForwarded(b *testing.B) {
 	d := mustDetector(b, cached(hotkey.CachePolicy{TTL: time.Hour}))
 	c := must.Get(hotkey.NewCache(d, hotkey.CacheConfig[string]{Rule: "product", Load: (&source{}).load}))(b)

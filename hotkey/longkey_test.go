@@ -18,8 +18,7 @@ func thrice(t *testing.T) hotkey.Rule {
 	return hotkey.Rule{Name: "r", Key: key, Threshold: 3, Span: time.Minute}
 }
 
-// Keys of all lengths are counted exactly, also those that differ in their last
-// byte only, and an edge has the key in full.
+// Keys of all lengths are counted exactly, also those that differ in their last byte only, and an edge has the key in full.
 func TestLongKeys(t *testing.T) {
 	d := mustDetector(t, thrice(t))
 	for _, length := range []int{255, 256, 257, 60_000} {
@@ -39,7 +38,7 @@ func TestLongKeys(t *testing.T) {
 	}
 }
 
-// What is counted of a long key outlasts a restart.
+// The count of a long key survives a restart.
 func TestLongKeysAfterARestart(t *testing.T) {
 	r := thrice(t)
 	d, next := mustDetector(t, r), mustDetector(t, r)
@@ -60,7 +59,7 @@ func TestLongKeysAfterARestart(t *testing.T) {
 	}
 }
 
-// Many long keys take no more than short ones, and Bytes says how much.
+// Many long keys take no more memory than short ones, and Bytes reports it.
 func TestMemoryOfLongKeys(t *testing.T) {
 	const keys = 4000
 	before := heap()

@@ -31,16 +31,15 @@ type stream struct {
 	key  []byte
 }
 
-// evenly returns the stream of that many keys with a rate of each, in events a second.
+// evenly returns the stream of that many keys with a rate for each, in events a second.
 func evenly(name string, keys int, rate float64, from int64) *stream {
 	return &stream{name: name, every: 1e9 / rate / float64(keys), keys: keys, from: from, next: from}
 }
 
-// once returns the stream of keys that come once, so many a second.
+// once returns the stream of keys that come once, with that many a second.
 func once(rate float64) *stream { return &stream{name: "cold", every: 1e9 / rate} }
 
-// take returns the time and the key of the next event, and how many events that key
-// then has.
+// take returns the time and the key of the next event, and how many events that key then has.
 func (s *stream) take() (at int64, key string, count int) {
 	at, i := s.next, s.n
 	count = 1
@@ -80,7 +79,7 @@ type flood struct {
 type found struct {
 	hot     map[string]int64 // planted keys, by the end of their last hold
 	false   int              // edges of other keys, or before the threshold
-	gaps    int              // how often a planted key ceased to be hot
+	gaps    int              // how often a planted key stopped being hot
 	slowest int              // events until a planted key was hot for the first time
 	stats   hotkey.Stats
 	rss     []int64 // resident bytes, at every 200th of the flood
@@ -101,8 +100,8 @@ func (got *found) resident() (second, last int64) {
 	return slices.Max(got.rss[n/10 : n/5]), slices.Max(got.rss[n-n/10:])
 }
 
-// streams returns the streams of f: the keys that come once, the planted ones, and as
-// many that stay at nine tenths of the threshold.
+// streams returns the streams of f: the keys that come once, the planted ones, and as many that stay at nine tenths of the
+// threshold.
 func (f *flood) streams() []*stream {
 	perSpan := float64(f.threshold) / f.span.Seconds()
 	early, middle := f.planted, int64(float64(f.cold)/f.rate*1e9/2)
@@ -153,7 +152,7 @@ func (f *flood) run(t *testing.T) *found {
 	return got
 }
 
-// add notes the edge of a key of s, at the key's event of that number.
+// add records the edge of a key of s, at the key's event with that number.
 func (got *found) add(f *flood, s *stream, edge hotkey.Edge, count int) {
 	if s.keys == 0 || s.name == "near" || uint64(count) < f.threshold {
 		got.false++
@@ -170,7 +169,7 @@ func (got *found) add(f *flood, s *stream, edge hotkey.Edge, count int) {
 	got.hot[id] = edge.Until.UnixNano()
 }
 
-// resident returns the resident bytes of this process, or 0 if the system does not say.
+// resident returns the resident bytes of this process, or 0 if the system does not report it.
 func resident() int64 {
 	text, err := os.ReadFile("/proc/self/statm")
 	if err != nil {
@@ -186,8 +185,8 @@ type namedFlood struct {
 	flood
 }
 
-// floods returns the floods of the test. But for the long form they have a sixty-fourth of
-// all but the times, and in the short form there are two.
+// floods returns the floods of the test. But for the long form they have a sixty-fourth of all but the times, and in the
+// short form there are two.
 func floods() []namedFlood {
 	scale, cold, first := 64, 40_000, 40_000
 	if longTests() {
@@ -218,8 +217,8 @@ func floods() []namedFlood {
 	return all
 }
 
-// In a flood of keys that come once, more than there is memory for, all busy keys
-// become hot in time and stay hot, no other key is, and memory does not grow.
+// In a flood of keys that come once, more than there is memory for, all busy keys become hot in time and stay hot, no other
+// key is hot, and memory does not grow.
 func TestRecallUnderFlood(t *testing.T) {
 	for _, f := range floods() {
 		t.Run(f.name, func(t *testing.T) {

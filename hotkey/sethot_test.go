@@ -81,8 +81,8 @@ func TestSetNever(t *testing.T) {
 	}
 }
 
-// AddAt returns an error when it counts nothing for lack of memory: here for keys that are
-// longer than what is left beside the others.
+// AddAt returns an error when it counts nothing for lack of memory: here for keys longer than the memory left by the
+// others.
 func TestAddAtWithoutMemory(t *testing.T) {
 	d := must.Get(hotkey.NewDetector([]hotkey.Rule{goodRule(t)}, hotkey.DetectorConfig{Budget: leastBudget}))(t)
 	refused := uint64(0)

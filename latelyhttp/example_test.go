@@ -81,8 +81,8 @@ func Example() {
 	// 429 "per-client";r=0;t=60 {"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Request cannot be satisfied as assigned quota has been exceeded","status":429,"violated-policies":["per-client"]}
 }
 
-// A limit for each client and route. The middleware is around the mux, so it
-// has to ask for the pattern; "//items/1" and "/items/2?x" are the same route.
+// A limit for each client and route. The middleware is around the mux, so it must look up the pattern; "//items/1" and
+// "/items/2?x" are the same route.
 func ExamplePatternOf() {
 	key, err := match.NewKey(match.Fold{}, "client", "pattern")
 	if err != nil {

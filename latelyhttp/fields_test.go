@@ -88,7 +88,7 @@ func TestHostForms(t *testing.T) {
 	}
 }
 
-// variants are ways to ask for /items/one, and some that lead elsewhere.
+// variants are notations of /items/one, and some paths that lead elsewhere.
 func variants() []string {
 	all := []string{"/items/one", "/items/one?x=%d", "/items/one?%d", "//items/one", "/items//one", "/./items/one", "/items/./one", "/x/../items/one", "/items/%%6Fne", "/%%69tems/one"}
 	return append(all, "/items%%2Fone", "/ITEMS/one", "/items/one/", "/items/one/.", "/items/one/..", "http://example.com/items/one", "http://EXAMPLE.COM:80//items/one?%d")

@@ -75,7 +75,7 @@ func TestChainForwarded(t *testing.T) {
 		{`for="192.0.2.1" proto=http`, []string{""}},
 		{`for=19"2.0.2.1`, []string{""}},
 
-		// What a client sent cannot swallow what a proxy appended.
+		// The client's text cannot swallow the address appended by a proxy.
 		{`for="198.51.100.1, for=192.0.2.1`, []string{"192.0.2.1", ""}},
 		{`for=x;y=", for="[2001:db8::1]"`, []string{"[2001:db8::1]", ""}},
 		{`for="\, for=192.0.2.1`, []string{"192.0.2.1", ""}},

@@ -10,8 +10,8 @@ import (
 	"github.com/lately-go/lately/internal/test/randtest"
 )
 
-// checkAgainstReference compares the client of a request whose header has these
-// lines, separated by newlines, with what the slow reference says.
+// checkAgainstReference compares the client of a request whose header has these lines, separated by newlines, with the slow
+// reference.
 func checkAgainstReference(t *testing.T, header, peer, text string, hops int) {
 	t.Helper()
 	lines := strings.Split(text, "\n")

@@ -80,7 +80,7 @@ func listOf(item string) *regexp.Regexp {
 	return regexp.MustCompile(`^(?:` + item + `(?:, ` + item + `)*)?$`)
 }
 
-// checkDraft checks the form of both fields, and all else that the draft asks of them.
+// checkDraft checks the form of both fields, and all other requirements of the draft.
 func checkDraft(t *testing.T, h http.Header, code int) {
 	t.Helper()
 	policies, limits := strings.Join(h["Ratelimit-Policy"], ", "), strings.Join(h["Ratelimit"], ", ")
@@ -194,7 +194,7 @@ func TestNoRuleNoHeaders(t *testing.T) {
 	}
 }
 
-// Two middlewares, one around the other, both tell of their rules.
+// Two middlewares, one around the other, both add their rules.
 func TestNestedHeaders(t *testing.T) {
 	outer := mustNew(t, mustLimiter(t, limited(t, "all", 5, time.Minute)), Config{})
 	inner := mustNew(t, mustLimiter(t, limited(t, "one", 3, time.Minute)), Config{})

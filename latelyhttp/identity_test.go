@@ -78,7 +78,7 @@ func TestIdentity(t *testing.T) {
 
 		{"one hop, client within the network", IdentityConfig{TrustedProxies: private, Hops: 1}, "10.0.0.1:1", []string{"198.51.100.1, 10.9.9.9"}, "10.9.9.9", fromHeader},
 		{"two hops", IdentityConfig{TrustedProxies: private, Hops: 2}, "10.0.0.1:1", []string{"198.51.100.1, 10.9.9.9, 10.0.0.2"}, "10.9.9.9", fromHeader},
-		{"two hops, of which one is no proxy", IdentityConfig{TrustedProxies: private, Hops: 2}, "10.0.0.1:1", []string{"198.51.100.1, 192.0.2.1"}, "192.0.2.1", fromHeader},
+		{"two hops, one of them not a proxy", IdentityConfig{TrustedProxies: private, Hops: 2}, "10.0.0.1:1", []string{"198.51.100.1, 192.0.2.1"}, "192.0.2.1", fromHeader},
 		{"two hops, one written down", IdentityConfig{TrustedProxies: private, Hops: 2}, "10.0.0.1:1", []string{"10.0.0.2"}, "proxy:10.0.0.2", noHeader},
 		{"any peer, one hop", IdentityConfig{TrustedProxies: prefixes("0.0.0.0/0"), Hops: 1}, "203.0.113.1:1", []string{"198.51.100.1, 192.0.2.1"}, "192.0.2.1", fromHeader},
 
@@ -152,12 +152,12 @@ func TestIdentityOnUnixSockets(t *testing.T) {
 	} {
 		id := mustIdentity(t, c.config)
 		if got := id.ClientOf(unix, c.lines).String(); got != c.want {
-			t.Errorf("%+v, %q: ClientOf says %s; want %s", c.config, c.lines, got, c.want)
+			t.Errorf("%+v, %q: ClientOf returns %s; want %s", c.config, c.lines, got, c.want)
 		}
 		r := request("@", c.lines...)
 		r = r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, net.Addr(unix)))
 		if got := id.Client(r).String(); got != c.want {
-			t.Errorf("%+v, %q: Client says %s; want %s", c.config, c.lines, got, c.want)
+			t.Errorf("%+v, %q: Client returns %s; want %s", c.config, c.lines, got, c.want)
 		}
 	}
 }
@@ -238,7 +238,7 @@ func TestAppendKey(t *testing.T) {
 	}
 }
 
-// The key of a request whose client is asked for, too, counts it once.
+// The key of a request counts it once, also if its client is read, too.
 func TestAppendKeyCountsNothing(t *testing.T) {
 	id := mustIdentity(t, IdentityConfig{TrustedProxies: prefixes("192.0.2.0/24")})
 	bad := request("192.0.2.1:1")
@@ -278,8 +278,7 @@ func TestRotationWithinOnePrefix(t *testing.T) {
 	}
 }
 
-// The header of a million addresses is rotated by one peer that nobody trusts,
-// and by one behind a proxy: each stays one key.
+// A million addresses in the header, from one peer that is not trusted and from one behind a proxy: each stays one key.
 func TestRotatingSpoofs(t *testing.T) {
 	rnd := randtest.New(t)
 	id := mustIdentity(t, IdentityConfig{TrustedProxies: prefixes("10.0.0.0/8")})

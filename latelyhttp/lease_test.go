@@ -123,8 +123,7 @@ func TestInFlightIsGivenBack(t *testing.T) {
 	}
 }
 
-// A queue serves requests in turn, and gives the places of those back that do
-// not wait.
+// A queue serves requests in turn, and gives back the places of requests that do not wait.
 func TestConcurrentQueue(t *testing.T) {
 	queue := limited(t, "queue", 1, time.Second)
 	queue.Algorithm, queue.Limits[0].Burst = ratelimit.LeakyBucket, 3
@@ -147,7 +146,7 @@ func TestConcurrentQueue(t *testing.T) {
 			at       time.Duration
 			path     string
 			timeout  time.Duration // of the client; 0 is no end
-			deadline bool          // the server knows of it
+			deadline bool          // the server detects it
 			want     int
 			retry    string
 		}{
@@ -193,7 +192,7 @@ func TestConcurrentQueue(t *testing.T) {
 	})
 }
 
-// Rules that change under load: each answer is that of one Set or the other.
+// Rules change under load: each answer follows one Set or the other.
 func TestConcurrentLiveRules(t *testing.T) {
 	var sets []*ratelimit.Set
 	for range 8 {
@@ -243,9 +242,8 @@ func TestConcurrentLiveRules(t *testing.T) {
 	}
 }
 
-// TestFirstInFlightRule adds a rule of what is in flight between the moment when a
-// request is looked at and the moment when it is judged: it is judged by that rule, and
-// does not keep its place when it is over.
+// TestFirstInFlightRule adds a rule for requests in flight between the moment when a request is first looked up and the
+// moment when it is judged: it is judged by that rule, and gives back its place at its end.
 func TestFirstInFlightRule(t *testing.T) {
 	l := mustLimiter(t, limited(t, "plain", 5, time.Hour))
 	both := mustLimiter(t, limited(t, "plain", 5, time.Hour), atOnce(t, 2, time.Hour)).Set()

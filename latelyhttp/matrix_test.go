@@ -80,7 +80,7 @@ func (p *proxy) write(peer netip.Addr, forwarded bool) string {
 	return "by=_me;FOR=" + text + `;host="a,b;for=6.6.6.6\"";proto=https`
 }
 
-// bracketed puts a bare IPv6 address in brackets, as RFC 7239 asks for.
+// bracketed puts a bare IPv6 address in brackets, as RFC 7239 requires.
 func bracketed(text string) string {
 	if text[0] == '[' || strings.Count(text, ":") < 2 {
 		return text
@@ -116,8 +116,7 @@ type scenario struct {
 	hops      int
 }
 
-// truth returns the client as the server may believe it: how far back there is
-// somebody trusted to vouch.
+// truth returns the client that the server may believe: back as far as a trusted peer vouches for it.
 func (s *scenario) truth() string {
 	last := len(s.proxies) - 1
 	stripped := -1 // the last proxy that left nothing of the header
@@ -151,7 +150,7 @@ func (s *scenario) run() (peer netip.Addr, lines []string) {
 	return peer, lines
 }
 
-// victim is what clients claim to be; nobody has this address.
+// victim is the address that clients claim; no one has it.
 const victim = "198.51.100.66"
 
 // claims are what clients write into the header.
@@ -245,7 +244,7 @@ func someProxy(rnd *rand.Rand, trusted bool) netip.Addr {
 	return netip.AddrFrom4([4]byte{first, 0, 113, byte(1 + rnd.IntN(250))})
 }
 
-// An answerer says who the client is.
+// An answerer returns the client.
 type answerer func(s *scenario, peer netip.Addr, lines []string) string
 
 // answer is the identity under test.
@@ -262,7 +261,7 @@ func answer(t testing.TB) answerer {
 		}
 		got := id.Client(r).String()
 		if of := id.ClientOf(net.TCPAddrFromAddrPort(netip.AddrPortFrom(peer, 1234)), lines).String(); of != got {
-			t.Errorf("Client says %s, ClientOf %s", got, of)
+			t.Errorf("Client returns %s, ClientOf %s", got, of)
 		}
 		return got
 	}
@@ -358,7 +357,7 @@ func TestIdentityMatrix(t *testing.T) {
 	t.Logf("%d cases, 0 spoofs", cases)
 }
 
-// The matrix must find what is known to be wrong.
+// The matrix must find each of the known faults.
 func TestIdentityMatrixFindsBrokenReaders(t *testing.T) {
 	all := scenarios(randtest.New(t))
 	for name, a := range controls(t) {

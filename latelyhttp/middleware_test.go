@@ -135,7 +135,7 @@ func TestObserve(t *testing.T) {
 	for range 3 {
 		w := do(h, request("10.0.0.1:1", "192.0.2.1"))
 		if text := fmt.Sprint(w.Header(), w.Body); strings.Contains(text, "planned") {
-			t.Errorf("the client is told of a shadow rule: %s", text)
+			t.Errorf("the client receives a shadow rule: %s", text)
 		}
 	}
 	want := []string{
@@ -164,8 +164,7 @@ func TestOnRefused(t *testing.T) {
 	}
 }
 
-// The allow list holds addresses as they are, and proxies that do not say whom
-// they speak for are on none.
+// The allow list contains addresses themselves, not proxies that do not name their client.
 func TestAllowList(t *testing.T) {
 	set := must.Get(ratelimit.NewSet(ratelimit.SetConfig{Allow: prefixes("10.0.0.0/8")}, limited(t, "none", 0, time.Minute)))(t)
 	l := must.Get(ratelimit.NewLimiter(set, ratelimit.Config{}))(t)
@@ -192,8 +191,8 @@ func TestAllowList(t *testing.T) {
 	}
 }
 
-// One client that rotates what it may never be allowed for, and one that
-// rotates its address within a /64, get what one client gets.
+// One client that rotates what it may never be allowed for, and one that rotates its address within a /64, get what one
+// client gets.
 func TestRotationIsOneClient(t *testing.T) {
 	rnd := randtest.New(t)
 	m := mustNew(t, mustLimiter(t, limited(t, "ten", 10, time.Hour)), Config{
@@ -251,8 +250,7 @@ func TestNewErrors(t *testing.T) {
 	}
 }
 
-// Rules that change while requests are served: the plan follows the Set, and an
-// outcome of rules that it does not know is left out.
+// Rules change while requests are served: the plan follows the Set, and an outcome of a rule without a plan is left out.
 func TestPlanFollowsTheSet(t *testing.T) {
 	l := mustLimiter(t, limited(t, "old", 5, time.Minute))
 	m := mustNew(t, l, Config{})
@@ -276,8 +274,7 @@ func TestPlanFollowsTheSet(t *testing.T) {
 	}
 }
 
-// The response writer is handed on as it is, and what the handler does with it
-// is its own affair.
+// The response writer is passed on unchanged, and the handler may use it in any way.
 func TestPanicsPass(t *testing.T) {
 	m := mustNew(t, mustLimiter(t, limited(t, "per-client", 2, time.Minute)), Config{})
 	h := m.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// What follows reads headers slowly and by other means than the package: all
-// lines joined, split by regular expressions, addresses by net.ParseIP.
+// The reference reads headers slowly and by other means than the package: all lines joined, split by regular expressions,
+// addresses by net.ParseIP.
 
 // An rfcElement is a forwarded-element as RFC 7239 spells it, with the white
 // space that we also take.
@@ -91,8 +91,7 @@ func referenceElements(line string) []string {
 	return append(elements, element)
 }
 
-// referenceChain returns the addresses of a header from right to left, "" for
-// what is none.
+// referenceChain returns the addresses in a header from right to left, "" for other text.
 func referenceChain(lines []string, forwarded bool) (addrs []string) {
 	for i := len(lines) - 1; i >= 0; i-- {
 		elements := strings.Split(lines[i], ",")

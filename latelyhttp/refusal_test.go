@@ -40,7 +40,7 @@ func readBody(t testing.TB, w *httptest.ResponseRecorder) body {
 	d.DisallowUnknownFields()
 	var b body
 	if err := d.Decode(&b); err != nil || d.More() {
-		t.Fatalf("the body is no problem document: %v", err)
+		t.Fatalf("the body is not a problem document: %v", err)
 	}
 	return b
 }
@@ -124,7 +124,7 @@ func TestHeadHasNoBody(t *testing.T) {
 	}
 }
 
-// A store that fails is told as such.
+// A failing store is reported as such.
 type failingStore struct {
 	store.Store[*ratelimit.Set, ratelimit.BanRecord] // no other method is called
 
@@ -166,7 +166,7 @@ func TestStoreFailure(t *testing.T) {
 			t.Errorf("%v, %v: %d, and the observer saw %v", c.policy, c.err, w.Code, seen)
 		}
 		if w.Header().Get("Retry-After") != "" {
-			t.Errorf("%v: nobody knows when the store is back; Retry-After is %s", c.policy, w.Header().Get("Retry-After"))
+			t.Errorf("%v: the end of the store's failure is unknown; Retry-After is %s", c.policy, w.Header().Get("Retry-After"))
 		}
 		if body := w.Body.String(); c.want == 503 && !strings.Contains(body, `"violated-policies":["login"]`) {
 			t.Errorf("the body is %s", body)
@@ -225,9 +225,8 @@ func retryRules(t testing.TB, rnd *rand.Rand) map[string][]ratelimit.Rule {
 	return rules
 }
 
-// After any refusal, a client that waits for Retry-After, and sends nothing
-// else meanwhile, is allowed. One that waits a second less is not, where
-// waiting does not itself count for something.
+// After any refusal, a client that waits for Retry-After, and sends nothing else meanwhile, is allowed. A client that waits
+// a second less is not, where waiting does not itself count.
 func TestRetryAfterIsTrue(t *testing.T) {
 	rnd := randtest.New(t)
 	rounds, refusals := 1, 150
@@ -285,8 +284,7 @@ func lone(t *testing.T, h http.Handler, rnd *rand.Rand, refusals int, early bool
 	return refused
 }
 
-// TestMissingField refuses a request without a field with 401, and shows the remaining quota of the
-// other limits.
+// TestMissingField refuses a request without a field with 401, and shows the remaining quota of the other limits.
 func TestMissingField(t *testing.T) {
 	set := must.Get(ratelimit.NewSet(ratelimit.SetConfig{Fields: []match.Source{{Field: "api_key", Header: "X-API-Key", Refuse: true}}},
 		limited(t, "wide", 5, time.Minute), limited(t, "keys", 1, time.Minute, "api_key")))(t)
@@ -351,7 +349,7 @@ func TestDecisionAloneIsAnsweredAsByTheMiddleware(t *testing.T) {
 		}
 		for _, name := range []string{"Ratelimit", "Ratelimit-Policy", "Retry-After"} {
 			if !slices.Equal(h[name], w.Header()[name]) {
-				t.Errorf("request %d: %s is %q; the middleware says %q", i, name, h[name], w.Header()[name])
+				t.Errorf("request %d: %s is %q; the middleware writes %q", i, name, h[name], w.Header()[name])
 			}
 		}
 		if seen.Allowed != (i < 2) {
@@ -362,7 +360,7 @@ func TestDecisionAloneIsAnsweredAsByTheMiddleware(t *testing.T) {
 		}
 		body, _, status := alone.AppendBody(nil, nil, nil, h)
 		if string(body) != w.Body.String() || status != w.Code {
-			t.Errorf("request %d: %d %s; the middleware says %d %s", i, status, body, w.Code, w.Body)
+			t.Errorf("request %d: %d %s; the middleware answers %d %s", i, status, body, w.Code, w.Body)
 		}
 	}
 }

@@ -39,8 +39,8 @@ func get(t *testing.T, network, addr, lines string) string {
 	return string(body)
 }
 
-// Over real connections: headers of any case and number, alone, and behind the
-// standard library's own reverse proxy, which is asked to strip the header.
+// Over real connections: headers of any case and number, alone, and behind the standard library's own reverse proxy, with
+// the header in its Connection field to strip it.
 func TestRealServer(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	direct := httptest.NewServer(echo(t, IdentityConfig{}))

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// RFC 6052: the clients of one translator are as many as their IPv4 addresses,
-// but nobody becomes a private address in this way.
+// RFC 6052: the clients of one translator are distinguished by their IPv4 addresses, but no client becomes a private
+// address in this way.
 func TestTranslated(t *testing.T) {
 	for _, c := range []struct{ addr, want string }{
 		{"64:ff9b::c633:6407", "198.51.100.7"},
@@ -20,7 +20,7 @@ func TestTranslated(t *testing.T) {
 		{"64:ff9b::255.255.255.255", "64:ff9b::ffff:ffff"},
 		{"64:ff9b::", "64:ff9b::"},
 		{"64:ff9b::0.1.2.3", "64:ff9b::1:203"},
-		{"64:ff9b:1::198.51.100.7", "64:ff9b:1::c633:6407"}, // local use, RFC 8215: not ours to know
+		{"64:ff9b:1::198.51.100.7", "64:ff9b:1::c633:6407"}, // local use, RFC 8215: unknown here
 		{"64:ff9b::1:198.51.100.7", "64:ff9b::1:c633:6407"},
 		{"2001:db8::198.51.100.7", "2001:db8::c633:6407"},
 		{"198.51.100.7", "198.51.100.7"},

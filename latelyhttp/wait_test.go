@@ -12,10 +12,9 @@ import (
 	"github.com/lately-go/lately/internal/test/randtest"
 )
 
-// TestWaitIsExact compares Retry-After and t of refusals with what is needed until a
-// request fits, by the definition of a window. Both are sufficient; up to 128 a
-// minute they are what is needed, and so never above w, and above 128 they are
-// longer by no more than a slot.
+// TestWaitIsExact compares Retry-After and t of refusals with the time until a request fits, by the definition of a window.
+// Both are sufficient; up to 128 a minute they are exact, and so never above w, and above 128 they are longer by at most a
+// slot.
 func TestWaitIsExact(t *testing.T) {
 	rnd := randtest.New(t)
 	for _, n := range []uint64{1, 60, 100, 128, 129, 1000} {
@@ -68,8 +67,7 @@ func TestWaitIsExact(t *testing.T) {
 	}
 }
 
-// TestWaitOfAFullWindowIsExact spends 100 a minute at once: the next is told to
-// come back in the minute that w says, and no later.
+// TestWaitOfAFullWindowIsExact spends 100 a minute at once: the next is refused until exactly the minute in w.
 func TestWaitOfAFullWindowIsExact(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := mustNew(t, mustLimiter(t, limited(t, "one", 100, time.Minute)), Config{}).Wrap(new(ok))

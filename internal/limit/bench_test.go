@@ -70,7 +70,7 @@ func BenchmarkWait(b *testing.B) {
 	}
 }
 
-// BenchmarkPeriod asks the zone for a period.
+// BenchmarkPeriod computes a period by the zone.
 func BenchmarkPeriod(b *testing.B) {
 	z := zone(b, "America/New_York")
 	for _, p := range []limit.Period{limit.Minute, limit.Hour, limit.Day, limit.Month} {

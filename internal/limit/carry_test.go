@@ -13,10 +13,9 @@ import (
 	"github.com/lately-go/lately/internal/test/windowtest"
 )
 
-// TestCarry changes N, the span and the algorithm of a limit in use, and goes on. From then
-// on as much is used as by the definition of what is carried. (More may be used of a bucket of
-// TwoBucket that is about to leave. When a Fixed window ends depends on its first event, which
-// the others do not keep.)
+// TestCarry changes N, the span and the algorithm of a limit in use, and goes on. From then on the used amount follows the
+// definition of carrying. (A bucket of TwoBucket that is about to leave may count more. When a Fixed window ends depends on
+// its first event, which the others do not keep.)
 func TestCarry(t *testing.T) {
 	rnd := randtest.New(t)
 	rounds := 3
@@ -64,8 +63,7 @@ func checkCarry(t *testing.T, rnd *rand.Rand, from, to limit.Config) {
 	})
 }
 
-// TestCarryKeeps has the changes that lose nothing: another N, or another counter
-// that keeps the same.
+// TestCarryKeeps has the changes that lose nothing: another N, or another counter that keeps the same.
 func TestCarryKeeps(t *testing.T) {
 	for _, c := range []struct{ from, to limit.Config }{
 		{limit.Config{Algorithm: limit.Sliding, N: 150}, limit.Config{Algorithm: limit.Sliding, N: 1000}},

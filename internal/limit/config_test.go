@@ -41,7 +41,7 @@ func TestNewNamesBadField(t *testing.T) {
 		}
 		for _, word := range c.words {
 			if !strings.Contains(err.Error(), word) {
-				t.Errorf("%+v: %q does not say %q", c.Config, err, word)
+				t.Errorf("%+v: %q does not contain %q", c.Config, err, word)
 			}
 		}
 	}

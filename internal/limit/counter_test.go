@@ -11,8 +11,8 @@ import (
 	"github.com/lately-go/lately/internal/test/windowtest"
 )
 
-// TestAgainstModels lets events come and compares each decision, and what is
-// used, the wait and the reset after it, with the definition of the kind.
+// TestAgainstModels takes events and compares each decision, and the used amount, the wait and the reset after it, with the
+// definition of the kind.
 func TestAgainstModels(t *testing.T) {
 	rnd := randtest.New(t)
 	rounds, refused := 6, 0
@@ -133,8 +133,7 @@ func TestWaitIsTrue(t *testing.T) {
 	}
 }
 
-// TestNothingIsUsedByZeroWords asks every kind about words that are all zero, at
-// any time.
+// TestNothingIsUsedByZeroWords reads every kind of counter with words that are all zero, at any time.
 func TestNothingIsUsedByZeroWords(t *testing.T) {
 	for _, now := range []int64{-7e18, -1, 0, 1, 1e9, 1.8e18, 7e18} {
 		for _, n := range []uint64{0, 1, 60, 100, 150, 60_000} {
@@ -164,14 +163,13 @@ func TestNothingIsUsedByZeroWords(t *testing.T) {
 	}
 }
 
-// TestLowerLimit asks for the wait under an n below the counter's, as a limit that
-// follows the traffic has it.
+// TestLowerLimit requests the wait under an n below the counter's, as for a limit that follows the traffic.
 func TestLowerLimit(t *testing.T) {
 	rnd := randtest.New(t)
 	for _, c := range allKinds(150, time.Second) {
 		s := newSubject(t, c)
 		if s.Most() != 150 {
-			continue // a burst is what it is
+			continue // the burst does not change
 		}
 		model := windowtest.New(c)
 		now := int64(1e12)
@@ -198,9 +196,8 @@ func TestLowerLimit(t *testing.T) {
 	}
 }
 
-// TestLeakyBucketDelay lets what is allowed wait for its turn: turns are in
-// order, at the pace of the limit to the nanosecond, and never more than N of
-// them in any window.
+// TestLeakyBucketDelay delays allowed events to their turn: turns are in order, at the pace of the limit to the nanosecond,
+// and never more than N of them in any window.
 func TestLeakyBucketDelay(t *testing.T) {
 	rnd := randtest.New(t)
 	for _, n := range []uint64{1, 3, 7, 60, 999} {
@@ -236,10 +233,9 @@ func TestLeakyBucketDelay(t *testing.T) {
 	}
 }
 
-// TestLevelsDoNotDrift runs buckets whose pace is no whole number of nanoseconds
-// at their limit: after any number of spans exactly as much has been allowed as
-// there is. (With a burst of 1 each event finds the bucket empty, and what is lost
-// of a nanosecond until it comes is its own.)
+// TestLevelsDoNotDrift runs buckets whose pace is not a whole number of nanoseconds at their limit: after any number of
+// spans exactly the available amount has been allowed. (With a burst of 1 each event finds the bucket empty, and loses the
+// fraction of a nanosecond until it comes.)
 func TestLevelsDoNotDrift(t *testing.T) {
 	for _, n := range []uint64{3, 7, 999_983, 1_000_003} {
 		for _, kind := range []limit.Algorithm{limit.GCRA, limit.LeakyBucket} {

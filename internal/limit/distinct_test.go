@@ -75,8 +75,8 @@ func (s *subject) restored(t *testing.T, now int64) *subject {
 	return to
 }
 
-// TestDistinctWithoutMemory fills the budget: a value that is not counted takes no
-// other's place, and what is cleared gives its memory back.
+// TestDistinctWithoutMemory fills the budget: a value that is not counted does not replace another, and cleared values free
+// their memory.
 func TestDistinctWithoutMemory(t *testing.T) {
 	budget := keytable.NewBudget(1)
 	s := newDistinctSubject(t, 100, budget)

@@ -39,13 +39,13 @@ func restored(t testing.TB, s *subject, at, now int64) *subject {
 		t.Fatalf("%x is not read: %d bytes left", state, r.Len())
 	}
 	if !again.Carry(again.w, again.b, &loose.Counter, loose.w, loose.b, min(at, now)) {
-		t.Fatal("there is no memory")
+		t.Fatal("memory is missing")
 	}
 	return again
 }
 
-// TestRestoredStateContinues charges, refunds and reads a counter of each kind and one
-// that was restored from it, also beyond the limit: both say the same.
+// TestRestoredStateContinues charges, refunds and reads a counter of each kind and one that was restored from it, also
+// beyond the limit: both return the same.
 func TestRestoredStateContinues(t *testing.T) {
 	rnd := randtest.New(t)
 	rounds := 60
@@ -90,8 +90,8 @@ func TestRestoredStateContinues(t *testing.T) {
 	}
 }
 
-// TestStateAfterClockWasSetBack reads a state at an earlier time: at least as much
-// is used as was, and it has left as soon as if all had been charged then.
+// TestStateAfterClockWasSetBack reads a state at an earlier time: at least as much is used as before, and it leaves as soon
+// as if all had been charged at that time.
 func TestStateAfterClockWasSetBack(t *testing.T) {
 	rnd := randtest.New(t)
 	for kind := limit.Sliding; kind <= limit.InFlight; kind++ {

@@ -9,7 +9,7 @@ import (
 	"github.com/lately-go/lately/internal/limit"
 )
 
-// Two a second, on a log: the third event is told how long to wait.
+// Two a second, on a log: the third event gets the time to wait.
 func ExampleCounter() {
 	m, err := limit.New(limit.Config{Algorithm: limit.Sliding, N: 2, Span: time.Second})
 	if err != nil {

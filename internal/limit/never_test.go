@@ -18,7 +18,7 @@ type trail struct {
 	events windowtest.Charges
 	first  int // of the events, in the window
 	sum    uint64
-	worst  uint64 // the largest sum there was
+	worst  uint64 // the largest sum so far
 }
 
 func (tr *trail) allow(t int64, cost uint64) {
@@ -75,15 +75,15 @@ func arrivalCount(n int) int {
 	return 300_000 / n
 }
 
-// TestWorstCases attacks each kind in the way that gets most out of it, and finds
-// what docs/dev/proofs.md says; random events never find more.
+// TestWorstCases attacks each kind in its worst way, and reaches the bound in docs/dev/proofs.md; random events never
+// exceed it.
 func TestWorstCases(t *testing.T) {
 	const n, burst, span = 100, 250, int64(time.Minute)
 	type step struct {
 		at    int64
 		times int
 	}
-	// pace asks for one whenever there is one, until a span after the burst.
+	// pace takes one as soon as possible, until a span after the burst.
 	pace := func(s *subject, tr *trail) {
 		for now := int64(0); now < span; now += s.wait(now, 1) {
 			if s.take(now, 1) {
@@ -146,8 +146,8 @@ func TestNeverTwoOfOne(t *testing.T) {
 	}
 }
 
-// TestGoodput compares how much each kind allows with what Exact does, at the
-// limit and under a flood of ten times as much. Sliding has to allow 97 %.
+// TestGoodput compares how much each kind allows with Exact, at the limit and under a flood of ten times as much. Sliding
+// has to allow 97 %.
 func TestGoodput(t *testing.T) {
 	rnd := randtest.New(t)
 	spans := 40.0

@@ -13,9 +13,8 @@ import (
 	"github.com/lately-go/lately/internal/test/windowtest"
 )
 
-// An oldestTrial charges a counter one unit at a time, takes some back without saying
-// which, and goes on, with a model that says what if just some of those had never
-// been charged.
+// An oldestTrial charges a counter one unit at a time, takes some back without naming which, and goes on, with a model of
+// the result if some of those had never been charged.
 type oldestTrial struct {
 	limit.Config
 	rnd    *rand.Rand
@@ -33,8 +32,7 @@ func (tr *oldestTrial) level() bool {
 	return tr.Algorithm == limit.GCRA || tr.Algorithm == limit.LeakyBucket
 }
 
-// spills reports whether it is the kind that goes from times to slots, and so may
-// know more exactly what was never charged.
+// spills reports whether the kind changes from times to slots, and so may keep more exactly what was never charged.
 func (tr *oldestTrial) spills() bool {
 	return tr.Algorithm == limit.Sliding && tr.N > limit.SlidingExact
 }
@@ -149,9 +147,8 @@ func (tr *oldestTrial) run(refund func(s *subject, t int64, cost uint64) uint64)
 	return wrong
 }
 
-// TestRefundOldest takes back without saying when it was charged, and compares what
-// is used from then on with what would be if the oldest, the newest or any others
-// of what counts had never been charged: never less, and for the oldest just that.
+// TestRefundOldest takes back without the time of the charge, and compares the used amount from then on with the amount if
+// the oldest, the newest or any others of the counted events had never been charged: never less, and equal for the oldest.
 func TestRefundOldest(t *testing.T) {
 	rnd := randtest.New(t)
 	rounds := 60
@@ -247,8 +244,8 @@ func TestRefundOldestOfCut(t *testing.T) {
 	}
 }
 
-// TestBucket holds a Bucket against a Counter of the same limit, and lets limits of
-// one bucket change: what is in it stays, rounded up to less than a nanosecond.
+// TestBucket compares a Bucket with a Counter of the same limit, and changes the limits of one bucket: its level stays,
+// rounded up to less than a nanosecond.
 func TestBucket(t *testing.T) {
 	rnd := randtest.New(t)
 	for range 300 {
@@ -291,7 +288,7 @@ func TestBucket(t *testing.T) {
 	most := uint64(limit.MaxSpan / time.Second)
 	for burst, want := range map[uint64]bool{1: true, most: true, most + 1: false, math.MaxUint64: false} {
 		if _, ok := limit.NewBucket(1, burst, time.Second); ok != want {
-			t.Errorf("NewBucket with burst %d says %v", burst, ok)
+			t.Errorf("NewBucket with burst %d: %v", burst, ok)
 		}
 	}
 }

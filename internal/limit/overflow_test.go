@@ -15,9 +15,8 @@ var extremes = []uint64{
 	1<<53 - 1, 1 << 53, 1<<53 + 1, 1<<63 - 1, 1 << 63, 1<<63 + 1, math.MaxUint64 - 1, math.MaxUint64,
 }
 
-// TestOverflow charges and asks for extreme costs under extreme limits and spans,
-// near both ends of time: nothing panics or wraps, and a charge never lowers the
-// used amount.
+// TestOverflow charges and takes extreme costs under extreme limits and spans, near both ends of time: nothing panics or
+// wraps, and a charge never lowers the used amount.
 func TestOverflow(t *testing.T) {
 	const end = math.MaxInt64 - 4*int64(limit.MaxSpan) // the latest time of keytable.Nanos
 	counters := 0
@@ -85,7 +84,7 @@ func checkExtremes(t *testing.T, c limit.Config, m limit.Counter, now int64) {
 				continue
 			}
 			if wait > 0 && s.copy().take(now+wait, most) != true {
-				t.Fatalf("%+v at %d: %d used, after the wait of %d all of it is refused", c, now, used, wait)
+				t.Fatalf("%+v at %d: %d used, refused after the wait of %d", c, now, used, wait)
 			}
 			if wait > 4*int64(limit.MaxSpan) {
 				t.Fatalf("%+v at %d: %d used, the wait for all is %v", c, now, used, time.Duration(wait))

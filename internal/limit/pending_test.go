@@ -10,9 +10,8 @@ import (
 	"github.com/lately-go/lately/internal/test/windowtest"
 )
 
-// TestManyInTheNewestSlot counts more in a slot than the ring holds beside its counts,
-// takes some of it back, and moves to other slots, with counts of all widths. What is
-// counted in one step by CountNewest, where it can be, is the same.
+// TestManyInTheNewestSlot counts more in a slot than the ring holds beside its counts, takes some of it back, and moves to
+// other slots, with counts of all widths. Counting in one step by CountNewest, where possible, gives the same.
 func TestManyInTheNewestSlot(t *testing.T) {
 	rnd := randtest.New(t)
 	quick := 0
@@ -71,8 +70,7 @@ func TestFullNewestSlot(t *testing.T) {
 	}
 }
 
-// checkCounts fails unless used is what s, a copy of it and a snapshot of it say, at now
-// and in their slots.
+// checkCounts fails unless s, a copy and a snapshot of it have used in the window, at now and in their slots.
 func checkCounts(t *testing.T, c limit.Config, s *subject, now int64, used uint64) {
 	t.Helper()
 	read := newSubject(t, c)

@@ -32,7 +32,7 @@ func zones(t testing.TB) []*time.Location {
 	return zs
 }
 
-// TestPeriods has the bounds of periods that are not as long as others.
+// TestPeriods has the bounds of periods with unusual lengths.
 func TestPeriods(t *testing.T) {
 	const layout = "2006-01-02 15:04:05 -0700"
 	for _, c := range []struct {
@@ -63,7 +63,7 @@ func TestPeriods(t *testing.T) {
 		{"Europe/Berlin", limit.Hour, "2024-10-27 02:30:00 +0200", "2024-10-27 02:00:00 +0200", "2024-10-27 02:00:00 +0100", time.Hour},
 		{"Europe/Berlin", limit.Hour, "2024-10-27 02:30:00 +0100", "2024-10-27 02:00:00 +0100", "2024-10-27 03:00:00 +0100", time.Hour},
 		{"Europe/Berlin", limit.Hour, "2024-03-31 03:30:00 +0200", "2024-03-31 03:00:00 +0200", "2024-03-31 04:00:00 +0200", time.Hour},
-		// Offsets of a part of an hour, and clocks that change by half of one.
+		// Offsets with a part of an hour, and clocks that change by half an hour.
 		{"Asia/Kathmandu", limit.Hour, "2024-05-05 10:20:30 +0545", "2024-05-05 10:00:00 +0545", "2024-05-05 11:00:00 +0545", time.Hour},
 		{"Asia/Kolkata", limit.Day, "2024-05-05 00:20:30 +0530", "2024-05-05 00:00:00 +0530", "2024-05-06 00:00:00 +0530", 24 * time.Hour},
 		{"Australia/Lord_Howe", limit.Hour, "2024-04-07 01:45:00 +1030", "2024-04-07 01:30:00 +1030", "2024-04-07 02:00:00 +1030", 30 * time.Minute},
@@ -79,7 +79,7 @@ func TestPeriods(t *testing.T) {
 		{"America/St_Johns", limit.Day, "2006-10-28 23:30:00 -0230", "2006-10-28 00:00:00 -0230", "2006-10-29 00:00:00 -0230", 24 * time.Hour},
 		{"America/St_Johns", limit.Day, "2006-10-29 00:00:30 -0230", "2006-10-29 00:00:00 -0230", "2006-10-30 00:00:00 -0330", 25 * time.Hour},
 		{"America/St_Johns", limit.Day, "2006-10-28 23:30:00 -0330", "2006-10-29 00:00:00 -0230", "2006-10-30 00:00:00 -0330", 25 * time.Hour},
-		// A day that was left out: the 30th was none of Apia's.
+		// A day that was left out: Apia had no 30th.
 		{"Pacific/Apia", limit.Day, "2011-12-29 12:00:00 -1000", "2011-12-29 00:00:00 -1000", "2011-12-31 00:00:00 +1400", 24 * time.Hour},
 	} {
 		z := zone(t, c.zone)
@@ -92,9 +92,8 @@ func TestPeriods(t *testing.T) {
 	}
 }
 
-// TestPeriodsTileTime checks, around every change of the clocks and at random:
-// the period of t has t in it, its ends have the same bounds as t, the next one
-// begins where it ends, and what the wall clock shows tells them apart.
+// TestPeriodsTileTime checks, around every change of the clocks and at random: the period of t contains t, its ends have
+// the same bounds as t, the next one begins where it ends, and the wall clock distinguishes them.
 func TestPeriodsTileTime(t *testing.T) {
 	rnd := randtest.New(t)
 	rounds := 40
@@ -123,7 +122,7 @@ func checkPeriod(t *testing.T, rnd *rand.Rand, p limit.Period, z *time.Location)
 	}
 	for _, other := range []int64{start, end - 1} {
 		if s, e := p.Bounds(other, z); s != start || e != end {
-			t.Errorf("the %v of %v in %v has other bounds than that of %v", p, now.In(z), z, time.Unix(0, other).In(z))
+			t.Errorf("the %v of %v in %v has other bounds than the one of %v", p, now.In(z), z, time.Unix(0, other).In(z))
 		}
 	}
 	if s, _ := p.Bounds(end, z); s != end {

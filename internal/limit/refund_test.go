@@ -12,9 +12,8 @@ import (
 	"github.com/lately-go/lately/internal/test/windowtest"
 )
 
-// TestRefund refunds charges, at any later time. The amount used afterwards is
-// as defined for the remaining events; with buckets it is no less, and no more
-// than before.
+// TestRefund refunds charges, at any later time. The amount used afterwards follows the definition for the remaining
+// events; with buckets it is no less, and no more than before.
 func TestRefund(t *testing.T) {
 	rnd := randtest.New(t)
 	rounds := 10
@@ -47,7 +46,7 @@ func checkRefunds(t *testing.T, rnd *rand.Rand, c limit.Config) {
 			if len(charged) == 0 {
 				break
 			}
-			// Mostly something young; all of it, or a part.
+			// Mostly a young charge; all of it, or a part.
 			i := max(len(charged)-1-rnd.IntN(1+rnd.IntN(20)), 0)
 			r, part := charged[i], uint64(0)
 			if part = rnd.Uint64N(r.N + 1); rnd.IntN(3) > 0 {
@@ -79,10 +78,9 @@ func checkRefunds(t *testing.T, rnd *rand.Rand, c limit.Config) {
 	}
 }
 
-// TestRefundGivesNoCredit charges whatever comes, far beyond the limit too, and takes
-// some of it back, again and again. What is left of the charges that nobody took
-// back must count: the counter never says that less is used than the definition
-// does of those, or the most that it can say.
+// TestRefundGivesNoCredit charges any costs, also far beyond the limit, and takes some of it back, again and again. The
+// charges that were not taken back must count: the used amount is never less than their amount by the definition, or the
+// maximum of the counter.
 func TestRefundGivesNoCredit(t *testing.T) {
 	rnd := randtest.New(t)
 	rounds := 15
@@ -99,9 +97,8 @@ func TestRefundGivesNoCredit(t *testing.T) {
 	}
 }
 
-// TestRefundOfABusyBucket takes back from buckets that hold several times N and
-// never run empty, where nothing was charged that did not fit: what is left is what
-// was there, less what was charged and cannot have drained since.
+// TestRefundOfABusyBucket takes back from buckets that hold several times N and never run empty: the level is the earlier
+// one, less the refund and the amount that cannot have drained since.
 func TestRefundOfABusyBucket(t *testing.T) {
 	rnd := randtest.New(t)
 	back := 0
@@ -138,8 +135,8 @@ func TestRefundOfABusyBucket(t *testing.T) {
 	}
 }
 
-// TestCreditIsCaught is the control: a log that forgets that it has dropped times
-// which still count, and a bucket that forgets that it has drained.
+// TestCreditIsCaught is the control: a log that does not record that it has dropped times which still count, and a bucket
+// that does not record that it has drained.
 func TestCreditIsCaught(t *testing.T) {
 	rnd := randtest.New(t)
 	lossy := func(s *subject, _, at int64, cost uint64) uint64 { return uint64(s.b.Remove(s.w, at, int(cost))) }
@@ -186,7 +183,7 @@ func findCredit(t *testing.T, rnd *rand.Rand, c limit.Config, refund func(*subje
 				model.Refund(now, r.At, r.N)
 			}
 		}
-		// What is beyond the limit refuses just the same.
+		// An amount beyond the limit refuses just the same.
 		if used, want := s.used(now), model.Used(now); used < min(want, s.Most()) {
 			credit = fmt.Sprintf("at %d, %d used, want %d", now, used, want)
 		}
@@ -214,7 +211,7 @@ func TestInFlight(t *testing.T) {
 		t.Error("call 2 does not end once")
 	}
 	if !s.take(5*second, 1) || s.take(5*second, 1) {
-		t.Error("the end of one call does not let one more in")
+		t.Error("the end of one call does not allow one more")
 	}
 	if used := s.advance(61 * second); used != 3 {
 		t.Errorf("%d under way when calls 0 and 1 are given up, want 3", used)

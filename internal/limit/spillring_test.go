@@ -51,8 +51,8 @@ func TestSpillAndBack(t *testing.T) {
 	}
 }
 
-// TestWaitAfterRefunds charges and takes back at random, and asks how long to wait
-// each time: a nanosecond earlier more is used, and then no more.
+// TestWaitAfterRefunds charges and takes back at random, and checks the wait each time: a nanosecond earlier more is used,
+// and then no more.
 func TestWaitAfterRefunds(t *testing.T) {
 	rnd := randtest.New(t)
 	for range 40 {
@@ -96,8 +96,8 @@ func TestWaitAfterRefunds(t *testing.T) {
 	}
 }
 
-// TestRefundOfLocalCharges takes back an event that left the window before
-// slots began to count, while others of its slot are counted: they stay.
+// TestRefundOfLocalCharges takes back an event that left the window before slots began to count, while others in its slot
+// are counted: they stay.
 func TestRefundOfLocalCharges(t *testing.T) {
 	const span, slot = int64(time.Minute), int64(time.Second)
 	s := newSubject(t, limit.Config{Algorithm: limit.Sliding, N: 150, Span: time.Duration(span)})
@@ -127,9 +127,8 @@ func TestRefundOfLocalCharges(t *testing.T) {
 	}
 }
 
-// TestSpillWithoutMemory counts where there is no memory for blocks, against the
-// definition: up to Inline times are exact, more count in two slots of a span each
-// until both have left, and nothing is lost.
+// TestSpillWithoutMemory counts without memory for blocks, against the definition: up to Inline times are exact, more count
+// in two slots of a span each until both have left, and nothing is lost.
 func TestSpillWithoutMemory(t *testing.T) {
 	rnd, refused, coarse := randtest.New(t), 0, 0
 	for range 60 {

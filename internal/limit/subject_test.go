@@ -56,7 +56,7 @@ func (s *subject) wait(t int64, cost uint64) int64 {
 
 func (s *subject) reset(t int64) int64 { return int64(s.Reset(s.w, s.b, t)) }
 
-// take judges an event, charges it if it is allowed, and says so.
+// take judges an event, charges it if it is allowed, and returns whether it was.
 func (s *subject) take(t int64, cost uint64) bool {
 	if used := s.advance(t); cost > s.Most()-min(used, s.Most()) {
 		return false

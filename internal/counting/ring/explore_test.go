@@ -9,9 +9,8 @@ import (
 	"testing"
 )
 
-// A play is one order of a scenario: a window, and the known facts about the
-// adds to it. Each add has a weight, a power of 4, so that a sum tells which
-// adds it has in it, and how often.
+// A play is one order of a scenario: a window, and the known facts about the adds to it. Each add has a weight, a power of
+// 4, so that a sum shows which adds it contains, and how often.
 type play struct {
 	window
 	history         byte // its address stands for begun, finished and refused
@@ -59,9 +58,8 @@ func (p *play) at(slot int64, n uint64) func() {
 // striping is an actor that makes stripes, or more of them.
 func (p *play) striping() { p.window.(interface{ Restripe() }).Restripe() }
 
-// read is an actor that reads the newest window of that many slots and the slot
-// before it, as a live read does. What has finished before in slots that are in
-// the window still must be in the sum; gone are the adds that may have left it.
+// read is an actor that reads the newest window of that many slots and the slot before it, as a live read does. Adds that
+// have finished before in slots that are in the window still must be in the sum; gone are the adds that may have left it.
 func (p *play) read(slots int64, gone uint64) func() {
 	return func() {
 		step(&p.history, looks)
@@ -78,8 +76,7 @@ func (p *play) read(slots int64, gone uint64) func() {
 	}
 }
 
-// forget declares that the running actor keeps only these values of all that
-// its steps have loaded. The explorer sets it.
+// forget declares that the running actor keeps only these of all values that its steps have loaded. The explorer sets it.
 var forget = func(values ...uint64) {}
 
 // checkSum wants each add of least once in sum, others of most once or not, and
@@ -93,7 +90,7 @@ func (p *play) checkSum(sum, least, most uint64) {
 	}
 }
 
-// wantSlots checks a sum when all is over.
+// wantSlots checks a sum at the end.
 func (p *play) wantSlots(first, last int64, want ...uint64) {
 	sum, _ := p.Sum(first, last)
 	for _, w := range want {
@@ -125,8 +122,7 @@ func stripedRing(slots int) func() window {
 	}
 }
 
-// usedRing is one whose adders have been in their stripes; an actor who moves on
-// leaves the stripe of the other behind.
+// usedRing is a ring whose adders have been in their stripes; an actor that moves on leaves the other's stripe behind.
 func usedRing(slots int) func() window {
 	return func() window {
 		r := stripedRing(slots)().(*Ring)
@@ -243,8 +239,7 @@ func (r hasty) AddLive(t int64, n uint64) {
 	r.Ring.AddLive(t, n)
 }
 
-// forgetful is a Ring that adds without a look at the slot that the word has by
-// then, for a time that must not move.
+// forgetful is a Ring that adds without checking the slot of the word again, for a time that must not move.
 type forgetful struct{ *Ring }
 
 func (r forgetful) AddAt(t int64, n uint64) bool {

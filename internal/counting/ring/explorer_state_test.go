@@ -33,7 +33,7 @@ func (x *explorer) survey() {
 	x.surveys = false
 }
 
-// isFixed reports whether nobody has changed a cell, in any order so far.
+// isFixed reports whether no actor has changed a cell, in any order so far.
 func (x *explorer) isFixed(at any) bool {
 	if at == any(&x.history) {
 		return false
@@ -46,9 +46,8 @@ func (x *explorer) isFixed(at any) bool {
 	return false
 }
 
-// cellOf returns the index of a cell. One that is not known is named by who was
-// there before it, which may differ between orders; then states that are the
-// same count as two, which costs time and misses nothing.
+// cellOf returns the index of a cell. An unknown one is named by the actor that was there before it, which may differ
+// between orders; then equal states count as two, which costs time and misses nothing.
 func (x *explorer) cellOf(at any) int {
 	for i := range x.cells {
 		if x.cells[i].at == at {
@@ -59,7 +58,7 @@ func (x *explorer) cellOf(at any) int {
 	return len(x.cells) - 1
 }
 
-// addCell makes known the cell that has that place in a thing.
+// addCell records the cell at that place in a thing.
 func (x *explorer) addCell(at any, thing uint64, place int) {
 	n := len(x.cells)
 	if i := x.cellOf(at); i == n {
@@ -67,8 +66,7 @@ func (x *explorer) addCell(at any, thing uint64, place int) {
 	}
 }
 
-// changed reports whether a cell has another value than before. If it is a
-// pointer, what it points to now has a name after that.
+// changed reports whether a cell has another value than before. If it is a pointer, its new target has a name after that.
 func (x *explorer) changed(i int, before uint64) bool {
 	switch at := x.cells[i].at.(type) {
 	case *atomicPointer[generation], *atomicPointer[striping]:

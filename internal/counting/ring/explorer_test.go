@@ -11,30 +11,23 @@ import (
 	"time"
 )
 
-// The explorer runs the code of this package, not a model of it, in every order
-// that its atomics can happen in:
+// The explorer runs the code of this package, not a model of it, in every order in which its atomics can happen:
 //
 //	go test -tags explore -run Explore ./internal/counting/ring
 //
-// Each actor is a coroutine that stops before every atomic; the explorer tries
-// all choices of who takes the next step, depth first, beginning again from a
-// fresh ring for each. There are far too many orders to go through to their
-// ends, but few states. An actor is deterministic: where it stands follows from
-// what its steps have found. So what all actors have found, and what the memory
-// holds, is all that the rest can depend on, and an order that comes to a state
-// that was left before is cut there: its continuations have been seen.
+// Each actor is a coroutine that stops before every atomic; the explorer tries all choices of the next actor, depth first,
+// beginning again from a fresh ring for each. There are far too many orders to follow to their ends, but few states. An
+// actor is deterministic: its position follows from the results of its steps. So the results of all actors and the memory
+// determine the rest, and an order that reaches a state that was left before is cut there: its continuations have been
+// seen.
 //
-// No two steps are assumed to commute. Only loads of values that no actor
-// changes in any order of the scenario are not steps. Which ones they are is
-// found out by trying: at the first change of what was taken for fixed, the
-// search starts again. What has no hook (a stripe's speed, the contention) has
-// no bearing on counts in so few adds.
+// No two steps are assumed to commute. Only loads of values that no actor changes in any order of the scenario are not
+// steps. Which ones they are is found by trying: at the first change of a value that was taken for fixed, the search starts
+// again. Values without a hook (a stripe's speed, the contention) do not affect counts in so few adds.
 //
-// To keep the states that were met, and not what leads on from them, is the
-// state-space caching of P. Godefroid, G. Holzmann and D. Pirottin, CAV 1992;
-// to keep a hash in place of a state is the hash compaction of P. Wolper and D.
-// Leroy, CAV 1993. Two of n states have the same hash with a chance of n*n/2^65:
-// of 10 million, 1 in 370,000.
+// To keep the visited states, and not the steps that follow, is the state-space caching of P. Godefroid, G. Holzmann and D.
+// Pirottin, CAV 1992; to keep a hash in place of a state is the hash compaction of P. Wolper and D. Leroy, CAV 1993. Two of
+// n states have the same hash with a chance of n*n/2^65: of 10 million, 1 in 370,000.
 type explorer struct {
 	*play
 	actors []*actor
@@ -58,7 +51,7 @@ type explorer struct {
 
 const nobody = -1
 
-// errAbandoned ends actors whose order is not gone through to its end.
+// errAbandoned ends actors whose order is not followed to its end.
 var errAbandoned = errors.New("abandoned")
 
 // longest is how many steps an order may have. More steps mean that an actor
@@ -82,7 +75,7 @@ type actor struct {
 type node struct {
 	state  uint64
 	chosen int
-	try    uint    // who else is to be tried
+	try    uint    // actors still to be tried
 	orders float64 // found so far to lead on from here
 }
 
@@ -112,8 +105,7 @@ func (x *explorer) explore(t *testing.T, fresh func() window, s scenario) (wrong
 	return ""
 }
 
-// run goes through one order, that of x.path and then any, to its end or to
-// a state that was left before.
+// run follows one order, that of x.path and then any, to its end or to a state that was left before.
 func (x *explorer) run(fresh func() window, s scenario) (wrong string) {
 	x.now = nobody
 	x.play = &play{window: fresh(), begun: 1, finished: 1}
@@ -239,7 +231,7 @@ func (x *explorer) ready() (set uint) {
 	return set
 }
 
-// count notes that so many orders lead on from the end of the path.
+// count records that this many orders continue from the end of the path.
 func (x *explorer) count(orders float64) {
 	if n := len(x.path); n > 0 {
 		x.path[n-1].orders += orders
@@ -264,8 +256,8 @@ func (x *explorer) nextPath() bool {
 	return false
 }
 
-// TestExploreCuts goes through small scenarios with and without cutting orders
-// short, and wants the same states, and as many orders as it said there are.
+// TestExploreCuts runs small scenarios with and without cutting orders short, and requires the same states, and the number
+// of orders that was computed.
 func TestExploreCuts(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	for _, c := range []struct {

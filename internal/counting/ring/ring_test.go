@@ -73,8 +73,8 @@ func steps(r *Ring) []int64 {
 	return list
 }
 
-// TestIdle fills every slot, waits, and adds one: nothing of before may show,
-// least of all after a wait at which all stamps are the same again.
+// TestIdle fills every slot, waits, and adds one: no earlier count may show, least of all after a wait at which all stamps
+// are the same again.
 func TestIdle(t *testing.T) {
 	for _, slots := range []int{1, 2, 5, 10, 60, 64} {
 		for _, step := range steps(newRing(slots)) {
@@ -96,8 +96,7 @@ func TestIdle(t *testing.T) {
 	}
 }
 
-// tagOnly is the ring that TestIdle is there to catch: a word is taken to
-// belong to a slot if its tag says so, and that is all it knows.
+// tagOnly is the ring that TestIdle must catch: it takes a word to belong to a slot by its tag alone.
 type tagOnly struct {
 	words [16]uint64
 }
@@ -121,13 +120,12 @@ func TestIdleControl(t *testing.T) {
 		caught = caught || naive.add(7+step, 1) > 1 && step > 16
 	}
 	if !caught {
-		t.Error("a ring that knows only tags passes: the waits prove nothing")
+		t.Error("a ring with tags alone passes: the waits prove nothing")
 	}
 }
 
-// TestFarControl shows why a generation has a longest step: the words that a stopped
-// writer has stamped for a step of up to that can be told apart from older
-// ones, those for a longer step cannot.
+// TestFarControl shows why a generation has a longest step: the words that a stopped writer has stamped for a step of up to
+// that can be distinguished from older ones, those for a longer step cannot.
 func TestFarControl(t *testing.T) {
 	for _, c := range []struct {
 		turns int64
@@ -194,8 +192,7 @@ func TestStoppedExactWriter(t *testing.T) {
 	r.wantSum(t, 103, 108, 1)
 }
 
-// A writer that has stamped the words for slot 110 and stopped before
-// publishing holds nobody up.
+// A writer that has stamped the words for slot 110 and stopped before publishing blocks no other.
 func TestStoppedAdvance(t *testing.T) {
 	stopped := func() *Ring {
 		r := newRing(5)
@@ -254,7 +251,7 @@ func TestStoppedAdvance(t *testing.T) {
 	})
 }
 
-// A writer that has closed a generation and stopped holds nobody up either.
+// A writer that has closed a generation and stopped blocks no other either.
 func TestStoppedClose(t *testing.T) {
 	const next = 1 << 50
 	for name, use := range map[string]func(r *Ring){
@@ -298,8 +295,8 @@ func TestStoppedBeforeClose(t *testing.T) {
 	r.wantSum(t, far-3, far+1, 8)
 }
 
-// A writer that wants to stamp, and has stopped until its words have come round
-// half of all tags, must not take them for older ones.
+// A writer that wants to stamp, and has stopped until its words have passed half of all tags, must not take them for older
+// ones.
 func TestStoppedBeforeStamp(t *testing.T) {
 	for turns := int64(1); turns <= 5*farTurns; turns += farTurns / 2 {
 		r := newRing(5)
@@ -374,8 +371,8 @@ func TestOverflowUnclamped(t *testing.T) {
 	}
 }
 
-// TestOverflowControl adds to a full slot as a ring would that neither guards nor
-// clamps: the count carries into the tag, and the tests above would see it.
+// TestOverflowControl adds to a full slot like a ring that neither guards nor clamps: the count carries into the tag, and
+// the tests above would find it.
 func TestOverflowControl(t *testing.T) {
 	r := newRing(3)
 	r.mustAdd(t, 41, MaxCount)
@@ -405,7 +402,7 @@ func TestOverflowConcurrent(t *testing.T) {
 	}
 	wg.Wait()
 	r.wantSum(t, 41, 41, MaxCount)
-	// 3 adds of 256 fit into 1000. The others do not, each of them.
+	// 3 adds of 256 fit into 1000. Each of the others does not.
 	if got := r.Saturated(); got != writers*adds-3 {
 		t.Errorf("Saturated() = %d, want %d", got, writers*adds-3)
 	}
@@ -451,9 +448,8 @@ func TestWordsOnlyGrow(t *testing.T) {
 	}
 }
 
-// TestLateWriter stops a writer of either kind between reading the time and
-// counting, moves on by up to several rings or a whole generation, and lets it go on.
-// What it adds is kept, in a slot that was reached meanwhile, or refused.
+// TestLateWriter stops a writer of either kind between reading the time and counting, moves on by up to several rings or a
+// whole generation, and lets it go on. Its add is kept, in a slot that was reached meanwhile, or refused.
 func TestLateWriter(t *testing.T) {
 	seed := randtest.Seed(t)
 	rnd := rand.New(rand.NewPCG(seed, 0))
@@ -495,8 +491,8 @@ func TestLateWriter(t *testing.T) {
 	}
 }
 
-// TestLateWriterControl is a ring that puts the stamp it knew beside what it
-// counts: a writer who was stopped brings an old slot back, and wipes a new one.
+// TestLateWriterControl is a ring that puts the stamp it has read beside its count: a writer that was stopped brings an old
+// slot back, and deletes a new one.
 func TestLateWriterControl(t *testing.T) {
 	r := newRing(3)
 	r.mustAdd(t, 100, 1)

@@ -76,8 +76,8 @@ func TestAssignment(t *testing.T) {
 	}
 }
 
-// TestStripesFallBehind adds in stripes by turns, each of which has missed what the
-// others did meanwhile: slots, turns of the ring, whole generations.
+// TestStripesFallBehind adds in stripes by turns; each has missed what the others did meanwhile: slots, turns of the ring,
+// whole generations.
 func TestStripesFallBehind(t *testing.T) {
 	seed := randtest.Seed(t)
 	rnd := rand.New(rand.NewPCG(seed, 0))
@@ -114,7 +114,7 @@ func TestStripesFallBehind(t *testing.T) {
 					t.Fatalf("an add to slot %d was accepted, %d slots before the newest", at, slot-at)
 				}
 			}
-			// What was added before slot 0 was reached is kept if it is in the window.
+			// Adds before slot 0 was reached are kept if they are in the window.
 			for s := slot - int64(slots); s <= slot; s++ {
 				r.wantSum(t, s, s, want[s])
 			}

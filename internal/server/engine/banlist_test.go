@@ -56,7 +56,7 @@ func TestNewestBans(t *testing.T) {
 	})
 }
 
-// A ban for which there is no memory is not a mistake of the client.
+// A ban without memory for it is not an error of the client.
 func TestBansFull(t *testing.T) {
 	e, err := engine.New(engine.Config{Rules: parse(t, someRules), Bans: 16})
 	if err != nil {

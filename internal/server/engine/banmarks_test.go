@@ -11,8 +11,8 @@ import (
 	"github.com/lately-go/lately/internal/test/must"
 )
 
-// TestMarksOfBans marks bans and unbans by hand, those of ten seconds once, also after a restart, and not
-// those of rules. They do not displace the marks of reloads.
+// TestMarksOfBans marks bans and unbans by hand, one mark for those within ten seconds, also after a restart, and none for
+// rules. They do not displace the marks of reloads.
 func TestMarksOfBans(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		config := engine.Config{Rules: parse(t, someRules)}

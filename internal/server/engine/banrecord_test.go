@@ -18,8 +18,8 @@ func startFlood(t *testing.T) *Engine {
 	return e
 }
 
-// A ban that is ended by hand before its record was written is not written after the
-// record of its end: after a restart it would hold again.
+// A ban that is ended by hand before its record was written is not written after the record of its end: otherwise it would
+// hold again after a restart.
 func TestUnbanBeforeTheRecord(t *testing.T) {
 	path := t.TempDir()
 	j := OpenJournal(t, path, nil)

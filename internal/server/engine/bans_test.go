@@ -32,7 +32,7 @@ func TestBanBesideALonger(t *testing.T) {
 			t.Errorf("ban for %v: %+v, %v; want the one for %v", step.d, r, err, step.want)
 		}
 		if n := told(sub); n != step.told {
-			t.Errorf("ban for %v: %d were told, want %d", step.d, n, step.told)
+			t.Errorf("ban for %v: %d were published, want %d", step.d, n, step.told)
 		}
 	}
 	c := e.Session()
@@ -53,7 +53,7 @@ func TestBanOfClients(t *testing.T) {
 	}{
 		{"per-client", "192.0.2.1", ""},
 		{"per-client", "[2001:db8::1]:443", ""},
-		{"per-client", "2001:db8:0:1::/64", ""}, // as it is listed
+		{"per-client", "2001:db8:0:1::/64", ""}, // in its listed form
 		{"per-client", "proxy:192.0.2.1", ""},
 		{"per-client", "192.0.2.0/24", ""},
 		{"per-client", "2001:db8::/48", ""},
@@ -166,7 +166,7 @@ func TestUnbanOfProxies(t *testing.T) {
 	}
 }
 
-// Limits and bans only have bans: the error for a hot rule says that it is one.
+// Only limits and bans have bans: the error for a hot rule gives its kind.
 func TestBanUnderHotRule(t *testing.T) {
 	e := newEngine(t, hotRules)
 	const want = `rule "page" is a hot rule, which neither limits nor bans: must be a limit or a ban`

@@ -20,8 +20,8 @@ limits:
   - {name: pair, key: [client, user], limit: 1 per 1m}
 `
 
-// Top returns the peak of each key, and the rule with the counter's key that refused it
-// most. Rules of other keys refuse other keys.
+// Top returns the peak of each key, and the rule with the counter's key that refused it most. Rules with other keys refuse
+// other keys.
 func TestTopDescribesItsKeys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newEngine(t, busyRules)

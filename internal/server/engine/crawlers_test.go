@@ -11,8 +11,8 @@ import (
 	"github.com/lately-go/lately/match"
 )
 
-// TestCrawlersAreAllowed bans a crawler and a client that only says it is one, and allows the first once
-// DNS has answered.
+// TestCrawlersAreAllowed bans a crawler and a client that only claims to be one, and allows the first after DNS has
+// answered.
 func TestCrawlersAreAllowed(t *testing.T) {
 	dns := dnstest.New(t)
 	dns.Name("203.0.113.1", "crawl-1.googlebot.com.")
@@ -120,7 +120,7 @@ func TestUnbanOfProxiesByAlternatives(t *testing.T) {
 		must.Get(c.Check(event(c, "client", "proxy:192.0.2.7"), 1, engine.Terms{}))(t)
 	}
 	if n, err := e.Bans().Unban("either", []string{"client:192.0.2.7"}); n != 1 || err != nil {
-		t.Errorf("%d bans ended, %v; want that of the proxy", n, err)
+		t.Errorf("%d bans ended, %v; want the ban of the proxy", n, err)
 	}
 }
 

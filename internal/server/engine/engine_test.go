@@ -79,8 +79,7 @@ func wantCode(t *testing.T, err error, code api.Code, words string) {
 	}
 }
 
-// An event is counted in the counters, makes keys hot, and is judged, as one; a ban
-// that it begins is told.
+// An event is counted in the counters, makes keys hot, and is judged, in one step; a ban that it begins is published.
 func TestCheck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newEngine(t, someRules)
@@ -124,8 +123,7 @@ func TestCheck(t *testing.T) {
 	})
 }
 
-// wantRates compares what the rates of the last hour add up to, for all and for the
-// rule per-client.
+// wantRates compares the sums of the rates in the last hour, for all rules and for the rule per-client.
 func wantRates(t *testing.T, e *engine.Engine, all api.Totals, rule api.RuleTotals) {
 	t.Helper()
 	rates := must.Get(e.Rates(time.Hour, 60, true))(t)
@@ -188,7 +186,7 @@ func TestTakeIsCheck(t *testing.T) {
 	}
 }
 
-// What cannot be is an error with a code and a sentence.
+// Invalid calls return an error with a code and a sentence.
 func TestMistakes(t *testing.T) {
 	e := newEngine(t, someRules)
 	c := e.Session()
@@ -222,7 +220,7 @@ func TestMistakes(t *testing.T) {
 // second returns the error of a call that returns a value as well.
 func second[T any](_ T, err error) error { return err }
 
-// Counters come to be when they are added to, until there are as many as allowed.
+// Counters are created by the first add, up to a maximum number.
 func TestCountersAreMade(t *testing.T) {
 	e := newEngine(t, "")
 	c := e.Session()
@@ -264,7 +262,7 @@ func TestReload(t *testing.T) {
 	if lo, _, _ := sum(c, "made", "k", 0); lo != 7 {
 		t.Errorf("the counter that was made has %d", lo)
 	}
-	c.Check(event(c, "client", "192.0.2.9", "path", "/a"), 1, engine.Terms{}) // the fourth: it stays hot, and tells nobody again
+	c.Check(event(c, "client", "192.0.2.9", "path", "/a"), 1, engine.Terms{}) // the fourth: it stays hot, without another event
 	if hot := hotOf(e); len(hot) != 1 {
 		t.Errorf("hot: %+v", hot)
 	}
@@ -304,8 +302,7 @@ func TestBans(t *testing.T) {
 	}
 }
 
-// A ban is ended by the key as it is listed: a path that was decoded once is not
-// decoded again.
+// A ban is ended by the key in its listed form: a path that was decoded once is not decoded again.
 func TestLiftAsListed(t *testing.T) {
 	e := newEngine(t, "version: 1\nbans: [{name: path, key: path, after: 5 hits in 1m, for: 1h}]\n")
 	must.Get(e.Bans().Ban("path", []string{"/a%2541"}, time.Hour, "", ""))(t)
@@ -331,7 +328,7 @@ func logged(c *engine.Session, at time.Time, fields ...string) *match.Event {
 // Events of a log, in order, are judged at their own times, as a limiter of a replay does, whatever
 // is reloaded in between.
 func TestLoggedEventsAreJudgedAsInReplay(t *testing.T) {
-	// A window of slots, at its bound all the time, knows if times are floored.
+	// A window of slots that stays at its bound reveals whether times are floored.
 	const busy = "version: 1\nlimits: [{name: busy, key: path, limit: 90 per 100s}]\n"
 	for _, text := range []string{someRules, busy} {
 		e := newEngine(t, text)
@@ -352,7 +349,7 @@ func TestLoggedEventsAreJudgedAsInReplay(t *testing.T) {
 	}
 }
 
-// One who does not read is cut off; the others are told everything.
+// A subscriber that does not read is cut off; the others receive everything.
 func TestSlowSubscriber(t *testing.T) {
 	e := newEngine(t, someRules)
 	slow, good := e.Subscribe(), e.Subscribe()
@@ -364,7 +361,7 @@ func TestSlowSubscriber(t *testing.T) {
 		}
 	}
 	if n := told(slow); !slow.Slow() || n != 0 || e.Status().Cut != 1 {
-		t.Errorf("the slow one was told %d, slow %t; %d cut", n, slow.Slow(), e.Status().Cut)
+		t.Errorf("the slow one received %d, slow %t; %d cut", n, slow.Slow(), e.Status().Cut)
 	}
 }
 
@@ -380,7 +377,7 @@ func rate(c *engine.Session, name, key string, span time.Duration) (float64, err
 	return perSecond, err
 }
 
-// next returns the next event, when there is one.
+// next returns the next event, after waiting for it.
 func next(t *testing.T, sub *events.Subscription) *events.Event {
 	t.Helper()
 	for {
@@ -395,7 +392,7 @@ func next(t *testing.T, sub *events.Subscription) *events.Event {
 	}
 }
 
-// told returns how many events there are.
+// told returns the number of waiting events.
 func told(sub *events.Subscription) (n int) {
 	for _, ok := sub.Next(); ok; _, ok = sub.Next() {
 		n++

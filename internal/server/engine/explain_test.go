@@ -47,7 +47,7 @@ func TestExplain(t *testing.T) {
 			login.Count != 3 || !login.First.Equal(at(1)) || !login.Last.Equal(at(4)) || !strings.Contains(login.Sentence, "may make 1 request per 1h") {
 			t.Errorf("%+v", login)
 		}
-		// The event is one of the last second: that of /c, 1.2 s after the first.
+		// Only the event of /c, 1.2 s after the first, is within the last second.
 		want := api.RefusedEvent{Time: at(4), Method: "GET", Host: "example.org", Path: "/c"}
 		want.Decision = api.Decision{Limit: 1, RetryAfter: api.MillisOf(time.Hour - 1600*time.Millisecond), ResetAfter: login.Example.Decision.ResetAfter, Rule: "login"}
 		if login.Example != want {
@@ -78,7 +78,7 @@ func TestExplain(t *testing.T) {
 		if len(got) != 1 || got[0].Ban == nil || got[0].Ban.Reason != "why" || got[0].Example.Path != "" || got[0].Example.Decision.BannedUntil == 0 {
 			t.Errorf("a banned key: %+v", got)
 		}
-		// Under a rule with another key, the old refusals say nothing.
+		// Under a rule with another key, the old refusals prove nothing.
 		must.Get(e.Replace(parse(t, strings.Replace(refusingRules, "key: [client, user]", "key: user", 1)), true))(t)
 		if got := explain(t, e, "ada").Refusals; len(got) != 0 {
 			t.Errorf("after a reload: %+v", got)
@@ -116,7 +116,7 @@ func TestExplainEvicts(t *testing.T) {
 			if found {
 				kept++
 			} else if at := began.Add(time.Duration(i) * time.Millisecond); at.After(x.Since) {
-				t.Fatalf("the key refused at %v is missing, and all since %v are said to be there", at, x.Since)
+				t.Fatalf("the key refused at %v is missing, but the list claims to be complete since %v", at, x.Since)
 			}
 			time.Sleep(100 * time.Millisecond) // after a scan there is a pause
 		}

@@ -15,7 +15,7 @@ import (
 	"github.com/lately-go/lately/match"
 )
 
-// TestGeo looks clients up for events of services and of logs, and for rules that use what is found only.
+// TestGeo looks up clients of events from services and from logs, and only for rules that use the result.
 func TestGeo(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "countries.mmdb")
 	data := geotest.File(map[string]map[string]any{"192.0.2.0/24": {"country_code": "AT"}})

@@ -10,7 +10,7 @@ import (
 	"github.com/lately-go/lately/rules"
 )
 
-// TestPlansByHashedField finds the plan of an API key, of which only a digest is known, as an event and as a key: before and
+// TestPlansByHashedField finds the plan of an API key that is stored as a digest, for an event and for a key: before and
 // after the secret of a store replaces that of the server, and after a reload.
 func TestPlansByHashedField(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rules.yaml")
@@ -53,6 +53,6 @@ func TestPlansByHashedField(t *testing.T) {
 	}
 	must.Do(t, os.Remove(filepath.Join(filepath.Dir(path), "plans.txt")))
 	if err := e.SetSecret(secret.New().Value()); err == nil {
-		t.Error("a file of plans that is gone is no error")
+		t.Error("a missing file of plans is accepted")
 	}
 }

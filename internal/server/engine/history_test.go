@@ -35,8 +35,7 @@ func TestRatesOfARestartedRule(t *testing.T) {
 	})
 }
 
-// An engine that is younger than the span, or than a part of it, tells all that it
-// has decided since it began.
+// An engine younger than the span, or than a part of it, returns all its decisions since its start.
 func TestRatesOfAYoungEngine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newEngine(t, someRules)
@@ -58,7 +57,7 @@ func TestRatesOfAYoungEngine(t *testing.T) {
 	})
 }
 
-// TestRatesOfManyRules asks for more rates of rules than there may be.
+// TestRatesOfManyRules requests more rates by rule than the maximum.
 func TestRatesOfManyRules(t *testing.T) {
 	text := "version: 1\nlimits:\n"
 	for i := range 300 {

@@ -59,8 +59,8 @@ hot:
 	}
 }
 
-// Paths of 60 KB that strangers make up take little memory: a banned client's none,
-// and those of one that is allowed what short ones do.
+// Paths of 60 KB invented by strangers take little memory: none for a banned client, and as much as short paths for an
+// allowed one.
 func TestMemoryOfMadeUpPaths(t *testing.T) {
 	events := 40_000
 	if testing.Short() {

@@ -48,8 +48,8 @@ func dayOf(r api.HotKeyReport) (sum uint64, parts int) {
 	return sum, parts
 }
 
-// A key is hot for 25 minutes, reported by two processes. The uses of a key and of its
-// rule, and the loads that caches saved, are kept for a day, also over a restart.
+// A key is hot for 25 minutes, reported by two processes. The uses of a key and of its rule, and the loads that caches
+// saved, are kept for a day, also over a restart.
 func TestHotPast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		config := engine.Config{Rules: parse(t, pastRules)}

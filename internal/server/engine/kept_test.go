@@ -103,7 +103,7 @@ func same(t *testing.T, got, want []string) {
 	}
 }
 
-// TestKeepNothing keeps nothing unless it is told to.
+// TestKeepNothing keeps nothing by default.
 func TestKeepNothing(t *testing.T) {
 	if k, ok := newEngine(t, someRules).KeptEvents(); ok {
 		t.Errorf("%+v", k)

@@ -62,7 +62,7 @@ func TestSlotsOfAKey(t *testing.T) {
 	})
 }
 
-// A report has the bans of its key, and no other's.
+// A report has the bans of its key only.
 func TestBansOfAKey(t *testing.T) {
 	e := newEngine(t, someRules)
 	for _, user := range []string{"eve", "bob"} {
@@ -77,8 +77,7 @@ func TestBansOfAKey(t *testing.T) {
 	}
 }
 
-// A key with alternatives is asked for by its name and by values that say which they
-// are of.
+// A key with alternatives is looked up by its name and by values with their alternatives.
 func TestKeyOfAlternatives(t *testing.T) {
 	e := newEngine(t, "version: 1\nlimits: [{name: guess, key: user | client, limit: 5 per 10m}]")
 	c := e.Session()

@@ -11,9 +11,8 @@ import (
 	"github.com/lately-go/lately/internal/test/must"
 )
 
-// A ban of values that together are too long to be kept is listed by their digest. It
-// survives a kill, and can be ended by the values, by the digest and together with
-// others.
+// A ban whose values together are too long to be kept is listed by their digest. It survives a kill, and can be ended by
+// the values, by the digest and together with others.
 func TestBanOfALongKey(t *testing.T) {
 	const text = "version: 1\nbans: [{name: pair, key: [user, path], after: 1 hits in 1m, for: 1h}]\n"
 	user, path := strings.Repeat("u", 700), "/"+strings.Repeat("p", 700)
@@ -53,7 +52,7 @@ func TestBanOfALongKey(t *testing.T) {
 	}
 	e := newEngine(t, text)
 	if _, err := e.Bans().Unban("pair", []string{"x"}); err == nil {
-		t.Error("one value of two is no error")
+		t.Error("one value of two is accepted")
 	}
 	_, err := e.Bans().Ban("pair", []string{strings.Repeat("x", 32)}, time.Hour, "", "")
 	wantCode(t, err, api.BadArg, "number of key values: 1")
@@ -66,6 +65,6 @@ func marshalled(t *testing.T, e *engine.Engine) string {
 		b := must.Get(r.MarshalJSON())(t)
 		return strings.TrimSpace(string(b))
 	}
-	t.Fatal("there is no ban")
+	t.Fatal("no ban is listed")
 	return ""
 }

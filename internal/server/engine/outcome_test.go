@@ -36,7 +36,7 @@ func outcome(t *testing.T, c *engine.Session, fields ...string) ratelimit.Decisi
 		}
 		return *d
 	}
-	t.Fatal("there is no decision")
+	t.Fatal("no decision is listed")
 	return ratelimit.Decision{}
 }
 
@@ -64,7 +64,7 @@ func TestAnswers(t *testing.T) {
 		if n := e.Totals(); n.Allowed != 2 || n.Refused != 2 || e.Status().Outcomes != 2 {
 			t.Errorf("%+v, and %d outcomes", n, e.Status().Outcomes)
 		}
-		for counter, want := range map[string]uint64{"requests": 4, "failures": 3} { // counters count what is refused
+		for counter, want := range map[string]uint64{"requests": 4, "failures": 3} { // counters also count refused events
 			if n, _, err := c.Count(counter, time.Minute, client); err != nil || n.Hi != want {
 				t.Errorf("%s: %+v %v, want %d", counter, n, err, want)
 			}
@@ -84,7 +84,7 @@ func TestAnswers(t *testing.T) {
 			t.Errorf("paths with errors: %+v %v", hot, err)
 		}
 		if hot, err := e.Hot().List("page"); err != nil || len(hot) != 0 {
-			t.Errorf("paths by requests, of which there were none: %+v %v", hot, err)
+			t.Errorf("paths without requests are listed by requests: %+v %v", hot, err)
 		}
 	})
 }

@@ -22,7 +22,7 @@ func identified(t testing.TB, c *engine.Session, terms engine.Terms, fields ...s
 	d, err := c.Check(event(c, fields...), 1, terms)
 	id, asked := c.ID()
 	if err != nil || !asked {
-		t.Fatalf("%+v, %v, asked %t", d, err, asked)
+		t.Fatalf("%+v, %v, store called %t", d, err, asked)
 	}
 	return d, string(id)
 }
@@ -43,7 +43,7 @@ func mustReport(t testing.TB, c *engine.Session, id string, fields ...string) ra
 
 var forAMinute = engine.Terms{Report: time.Minute}
 
-// failures returns how many failed logins a client has left of its two.
+// failures returns how many of its two failed logins a client has left.
 func failures(t testing.TB, c *engine.Session, client string) uint64 {
 	t.Helper()
 	d := must.Get(c.PeekRule("failed-logins", 1, client))(t)
@@ -95,7 +95,7 @@ func TestOutcomeByID(t *testing.T) {
 		wantFailures(t, c, "192.0.2.2", 1, "the client of the decision")
 		wantFailures(t, c, "192.0.2.3", 0, "the client of the outcome")
 
-		// A time that is over, and one that is about to be.
+		// A time that has passed, and one that is about to.
 		_, late := identified(t, c, engine.Terms{Report: time.Second}, "client", "192.0.2.4", "path", "/login")
 		time.Sleep(time.Second)
 		_, intime := identified(t, c, engine.Terms{Report: time.Minute}, "client", "192.0.2.4", "path", "/login")
@@ -144,7 +144,7 @@ func TestNoOutcomeID(t *testing.T) {
 		}
 		settle(t, c, id, 0, true)
 	}
-	wantFailures(t, c, "192.0.2.5", 0, "reservations whose answers no rule looks at") // what was counted at once was taken back
+	wantFailures(t, c, "192.0.2.5", 0, "reservations whose answers no rule looks at") // what was counted immediately was taken back
 	_, id := identified(t, c, forAMinute, "client", "192.0.2.9", "path", "/login")
 	if d := mustReport(t, c, id, "status", "401"); d.Rule != "" {
 		t.Errorf("a client on the allow list: %+v", d)
@@ -194,7 +194,7 @@ func TestMadeUpOutcomeIDs(t *testing.T) {
 	}
 }
 
-// TestLongRequestHasNoID rejects an event of which an id would be too long. Fields that no rule about answers needs may be long.
+// TestLongRequestHasNoID rejects an event whose id would be too long. Fields that no rule about answers needs may be long.
 func TestLongRequestHasNoID(t *testing.T) {
 	c := newEngine(t, answerRules).Session()
 	long := "/" + strings.Repeat("x", 2900)
@@ -237,7 +237,7 @@ func TestOutcomeAfterReload(t *testing.T) {
 	mustReport(t, c, removed, "status", "401")
 }
 
-// TestOutcomeAfterRestart knows after a restart which ids were reported before.
+// TestOutcomeAfterRestart recognizes after a restart the ids that were reported before.
 func TestOutcomeAfterRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newEngine(t, answerRules)
@@ -298,8 +298,8 @@ bans:
   - {name: slow, key: "tier | client", when: {duration: "9*", method: GET}, after: 2 hits in 1m, for: 30s}
 `
 
-// TestOutcomeByIDEqualsByFields has two engines judge the same random requests and answers, which one is told by id and the other by
-// all fields: every decision is the same.
+// TestOutcomeByIDEqualsByFields has two engines judge the same random requests and answers; one receives outcomes by id and
+// the other with all fields: every decision is the same.
 func TestOutcomeByIDEqualsByFields(t *testing.T) {
 	rnd := randtest.New(t)
 	rounds := 40

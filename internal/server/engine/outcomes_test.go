@@ -6,8 +6,7 @@ import (
 	"github.com/lately-go/lately/api"
 )
 
-// Each decision has one outcome: the four counts are disjoint, and add up to all
-// decisions. An error is no decision.
+// Each decision has one outcome: the four counts are disjoint, and add up to all decisions. An error is not a decision.
 func TestOutcomes(t *testing.T) {
 	e := newEngine(t, `version: 1
 limits:

@@ -26,7 +26,7 @@ func TestRefused(t *testing.T) {
 			check(t, c, event(c, fields...), 1)
 		}
 	}
-	visit(9, "client", "192.0.2.1", "path", "/")                          // 1 allowed, 8 refused, of which 3 by the ban
+	visit(9, "client", "192.0.2.1", "path", "/")                          // 1 allowed, 8 refused, 3 of them by the ban
 	visit(4, "client", "192.0.2.2", "path", "/")                          // 1 allowed, 3 refused
 	visit(1, "client", "192.0.2.3", "path", "/")                          // allowed
 	visit(3, "client", "192.0.2.4", "path", "/login", "user", "a\tb\x00") // 1 allowed, 2 refused
@@ -46,7 +46,7 @@ func TestRefused(t *testing.T) {
 		t.Errorf("the first two: %q, want %q", got, want[:2])
 	}
 
-	// A rule that counts by another key, and one that is gone, list nothing.
+	// A rule with another key, and one that was removed, list nothing.
 	file := must.Get(rules.Parse("rules.yaml", []byte("version: 1\nlimits:\n  - {name: login, key: client, limit: 1 per 1h}\n")))(t)
 	must.Get(e.Replace(file, true))(t)
 	if got := refused(t, e, 10, time.Minute); len(got) != 0 {

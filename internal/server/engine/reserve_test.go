@@ -30,7 +30,7 @@ func reserve(t testing.TB, c *engine.Session, rule string, cost uint64, hold tim
 	return decided(t, c)
 }
 
-// decided makes the one decision that is queued, and returns the id of its reservation.
+// decided makes the one queued decision, and returns the id of its reservation.
 func decided(t testing.TB, c *engine.Session) (text string) {
 	t.Helper()
 	for d, err := range c.Decide() {
@@ -212,8 +212,8 @@ func TestSettleAfterChanges(t *testing.T) {
 	wantUsed(t, c, "places", "ada", 0, "an event in flight is over")
 }
 
-// TestSettleAfterRestart restores a snapshot in another engine: what it has of a reservation can be settled, once, and
-// what it has not is not given back.
+// TestSettleAfterRestart restores a snapshot in another engine: reservations in it can be settled, once, and others are not
+// given back.
 func TestSettleAfterRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newEngine(t, budgetRules)
@@ -250,7 +250,7 @@ func TestSettleAfterRestart(t *testing.T) {
 		settle(t, c, reset, 0, true)
 		wantUsed(t, c, "tokens", "bob", 5, "reset after the restart")
 
-		// A second restart, of an engine that knows of both.
+		// A second restart, with an engine that has both reservations.
 		time.Sleep(time.Second)
 		again := reserve(t, c, "tokens", 100, time.Hour, "ada")
 		time.Sleep(2 * time.Second)

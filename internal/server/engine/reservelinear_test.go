@@ -29,7 +29,8 @@ type linearAnswer struct {
 	remaining uint64
 }
 
-// A linearState is the sequential specification: what is used, and what each reservation has charged; -1 when it was settled.
+// A linearState is the sequential specification: the used amount, and the charge of each reservation; -1 after it was
+// settled.
 type linearState struct {
 	used uint64
 	held [64]int8
@@ -129,8 +130,8 @@ func linearTake(c *engine.Session, op linearOp) (a linearAnswer, text string, er
 	return a, "", nil
 }
 
-// TestReservationsAreLinearizable checks histories, and that those of a server that does not remember what was settled are found
-// to be wrong.
+// TestReservationsAreLinearizable checks histories, and that histories of a server that does not record settlements are
+// found to be wrong.
 func TestReservationsAreLinearizable(t *testing.T) {
 	rnd := randtest.New(t)
 	histories := 300

@@ -122,7 +122,7 @@ func (m *reservationModel) take(key int, cost uint64) {
 	}
 }
 
-// settle settles any reservation, also one that was settled before or whose time is over.
+// settle settles any reservation, also one that was settled before or whose time has passed.
 func (m *reservationModel) settle() {
 	if len(m.held) == 0 {
 		return

@@ -38,10 +38,10 @@ func TestLongValues(t *testing.T) {
 		{"user FITS tenant FITS", ""},
 		{"user LONG tenant b", `user: 1025 bytes: must be at most 1024`},
 		{"user a tenant LONG", `tenant: 1025 bytes: must be at most 1024`},
-		{"tenant LONG", ""}, // the rule is not about it: there is no user
-		{"path /LONG", ""},  // nor this one: it is no POST
+		{"tenant LONG", ""}, // the rule does not match: there is no user
+		{"path /LONG", ""},  // nor this one: it is not a POST
 		{"path /LONG method POST", `path: 1026 bytes: must be at most 1024`},
-		{"path /FITS/../x method POST", ""}, // what is counted is the clean path
+		{"path /FITS/../x method POST", ""}, // the clean path is counted
 		{"agent LONG", ""},                  // a rule in shadow mode refuses nothing
 		{"referer LONG other LONG", ""},
 		{"client 10.1.2.3 user LONG tenant b", ""}, // on the allow list

@@ -113,7 +113,7 @@ func TestHistoryIsBounded(t *testing.T) {
 	})
 }
 
-// A record that is none is an error, and changes nothing.
+// A wrong record is an error, and changes nothing.
 func TestHistoryOfAnotherKind(t *testing.T) {
 	e := newEngine(t, someRules)
 	for _, bad := range []string{``, `{"parts":[[1]]}`, `{"names":["a"],"parts":[{"from":1,"to":2}]}`, `{"parts":[{"from":1,"to":2,"rules":[[1]]}]}`, `{"parts":"x"}`} {

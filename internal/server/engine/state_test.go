@@ -84,11 +84,11 @@ func TestSaveAndRestore(t *testing.T) {
 	if got, err := d.Throttle("k", 5, 10, time.Minute, 1); err != nil || got.Remaining != 1 {
 		t.Errorf("%+v, %v", got, err)
 	}
-	for i := range 3 { // the page ran hot before: no edge until its hold is over
+	for i := range 3 { // the page became hot before: no edge until its hold ends
 		d.Check(event(d, "client", "10.0.0.1", "path", "/p"), uint64(i), engine.Terms{})
 	}
 	if told := f.Status().Events; told != 0 {
-		t.Errorf("%d events were told; want none", told)
+		t.Errorf("%d events were published; want none", told)
 	}
 }
 
@@ -117,8 +117,8 @@ func TestRestoreUnderOtherRules(t *testing.T) {
 	}
 }
 
-// Each record is restored without those before it: counts of a counter that was made are its own, whichever other
-// record was lost.
+// Each record is restored without the previous ones: the counts of an automatic counter are its own, whichever other record
+// was lost.
 func TestRestoreWithoutOneRecord(t *testing.T) {
 	e := newEngine(t, someRules)
 	c := e.Session()
@@ -194,7 +194,7 @@ func TestRestoreBans(t *testing.T) {
 		t.Errorf("bans: %v", left)
 	}
 	if err := r.Record(journal.Record{Type: 'b', Data: []byte(`{}`)}); err == nil {
-		t.Error("an empty line is no error")
+		t.Error("an empty line is accepted")
 	}
 }
 
@@ -203,6 +203,6 @@ func TestRestoreOfADamagedChunk(t *testing.T) {
 	r := newEngine(t, someRules).Restorer()
 	_ = r.Record(journal.Record{Type: 'l', Data: []byte("c\x01\x00 something")})
 	if err := r.Wait(); err == nil {
-		t.Error("a chunk with a wrong checksum is no error")
+		t.Error("a chunk with a wrong checksum is accepted")
 	}
 }

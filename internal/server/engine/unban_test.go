@@ -114,7 +114,7 @@ func TestUnbanAllSurvives(t *testing.T) {
 		t.Fatal(n, err)
 	}
 	if n := told(sub); n != many+1 {
-		t.Errorf("%d were told; want %d", n, many+1)
+		t.Errorf("%d were published; want %d", n, many+1)
 	}
 	want := banned(t, e)
 	must.Do(t, j.Close())

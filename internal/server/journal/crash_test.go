@@ -20,9 +20,9 @@ func powerAt(n int) func(string, string, int) error {
 	}
 }
 
-// crashAt lives on a disk whose power goes at operation n, and in two more lives
-// at another, and says what is wrong after that. wrap is the file system that the
-// product sees. It is over when the first life ended before the power did.
+// crashAt runs the program on a disk whose power fails at operation n, and runs it twice more with failures at other
+// operations, and returns what is wrong after that. wrap is the file system that the product uses. It ends when the first
+// run ended before the power failed.
 func crashAt(n int, how loss, rng *rand.Rand, wrap func(*memFS) fileSystem) (over bool, err error) {
 	disk := newMemFS()
 	last := &life{} // that had something to lose
@@ -81,9 +81,8 @@ func plain(l *memFS) fileSystem { return l }
 // batch that was not synced may look like a file with a hole.
 func orderly(how loss) bool { return how != loseAny }
 
-// TestEveryCrash turns the power off at every operation, and loses what was not
-// synced in every way. What is read after it is a state that was, and not an older
-// one than was acknowledged.
+// TestEveryCrash turns the power off at every operation, and loses unsynced writes in every way. The state read afterwards
+// is one of those written, and not older than what was acknowledged.
 func TestEveryCrash(t *testing.T) {
 	rounds := 3
 	switch {
@@ -101,8 +100,8 @@ func TestEveryCrash(t *testing.T) {
 	t.Logf("%d crashes", points)
 }
 
-// TestCrashLeavesAnySectors is the same, with sectors of what was not synced on
-// disk in no order. What was not acknowledged may then count as damaged.
+// TestCrashLeavesAnySectors is the same, with any sectors of unsynced writes on disk. What was not acknowledged may then
+// count as damaged.
 func TestCrashLeavesAnySectors(t *testing.T) {
 	seed := randtest.Seed(t)
 	lives := 400
@@ -116,7 +115,7 @@ func TestCrashLeavesAnySectors(t *testing.T) {
 		disk.fault = powerAt(n)
 		s, err := begin(disk)
 		if err != nil {
-			continue // the power went before there was anything
+			continue // the power failed before anything was written
 		}
 		s.work()
 		s.end()

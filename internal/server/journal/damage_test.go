@@ -86,7 +86,7 @@ func (m *image) lostWith(b []byte, places ...int) error {
 	if !slices.Equal(missing, want) {
 		return fmt.Errorf("missing %v, want %v", missing, want)
 	}
-	holes := len(want) // at the end there is nothing behind them
+	holes := len(want) // at the end nothing follows them
 	for holes > 0 && want[holes-1] == m.count-(len(want)-holes) {
 		holes--
 	}
@@ -151,8 +151,8 @@ func TestDamageTestCanFail(t *testing.T) {
 	}
 }
 
-// TestEveryTruncation cuts a file at each length. What is left is used; what was cut is a torn tail behind
-// the snapshot, and damage within it.
+// TestEveryTruncation cuts a file at each length. What is left is used; the cut counts as a torn tail behind the snapshot,
+// and as damage within it.
 func TestEveryTruncation(t *testing.T) {
 	m := newImage(t)
 	whole := m.read(stateName)
@@ -169,7 +169,7 @@ func TestEveryTruncation(t *testing.T) {
 			t.Fatalf("cut to %d bytes: read %d, want %d", n, len(s.state), records)
 		}
 		switch clean := slices.Contains(m.ends, n); {
-		case n < headerLen: // it does not say how many there were
+		case n < headerLen: // the number of records is lost
 			if s.found.Damaged != int64(n) || s.found.Problems == nil {
 				t.Fatalf("cut to %d bytes: %+v", n, s.found)
 			}
@@ -183,8 +183,8 @@ func TestEveryTruncation(t *testing.T) {
 	}
 }
 
-// TestRecordsWithinRecords damages the header of a record whose data are whole records of the same file, as a
-// client could choose them if it knew their numbers, and of another file: only the former are taken for records.
+// TestRecordsWithinRecords damages the header of a record whose data are whole records of the same file, as a client could
+// choose them if it could guess their numbers, and of another file: only the former are taken for records.
 func TestRecordsWithinRecords(t *testing.T) {
 	for _, known := range []bool{false, true} {
 		h := header{first: newFirst()}
@@ -211,8 +211,7 @@ func TestRecordsWithinRecords(t *testing.T) {
 	}
 }
 
-// TestLongFileResynchronises damages a file of some MiB, with records of all
-// lengths, at places of any distance.
+// TestLongFileResynchronises damages a file of some MiB, with records of all lengths, at places of any distance.
 func TestLongFileResynchronises(t *testing.T) {
 	seed := randtest.Seed(t)
 	rng := rand.New(rand.NewPCG(seed, 0))

@@ -39,7 +39,7 @@ func restored(t *testing.T, path string, restore func(journal.Record) error) (*j
 // ignored reads what a directory has for nothing.
 func ignored(journal.Record) error { return nil }
 
-// fill writes one record of each text.
+// fill writes one record for each text.
 func fill(texts ...string) func(func(byte, []byte) error) error {
 	return func(add func(byte, []byte) error) error {
 		for i, text := range texts {
@@ -97,8 +97,7 @@ func TestModes(t *testing.T) {
 	}
 }
 
-// TestLock opens a directory twice. The second is told who has it, and can have
-// it afterwards.
+// TestLock opens a directory twice. The error of the second names the process that has it; afterwards it can be opened.
 func TestLock(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state")
 	d, _, err := journal.Open(path, ignored)
@@ -117,7 +116,7 @@ func TestLock(t *testing.T) {
 	open(t, path)
 }
 
-// TestRefusals has directories that are not fit. Each error says what is wrong.
+// TestRefusals has unusable directories. Each error gives the reason.
 func TestRefusals(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("no modes and links here")
@@ -211,7 +210,7 @@ func TestNewer(t *testing.T) {
 	if after := listing(t, path); !slices.Equal(before, after) {
 		t.Errorf("the directory was %v and is %v", before, after)
 	}
-	// A damaged version is no newer one.
+	// A damaged version is not taken for a newer one.
 	newer[8] ^= 4
 	must.Do(t, os.WriteFile(state, newer, 0o600))
 	_, found := restored(t, path, ignored)

@@ -99,7 +99,7 @@ func TestSmallDisk(t *testing.T) {
 	}
 	t.Log(d.Stats().Failing)
 	if err := d.Close(); err == nil {
-		t.Error("the record that is not on disk was not told")
+		t.Error("the record that is not on disk was not reported")
 	}
 	if got := texts(t, path); len(got) != 1 || got[0] != "good" {
 		t.Errorf("read %q", got)

@@ -9,8 +9,7 @@ import (
 	"github.com/lately-go/lately/internal/server/journal"
 )
 
-// A process has a state of three words. It writes two of them to a snapshot, and
-// appends the third. The next process has all three.
+// A process has a state of three words. It writes two to a snapshot, and appends the third. The next process has all three.
 func Example() {
 	tmp, err := os.MkdirTemp("", "journal")
 	if err != nil {

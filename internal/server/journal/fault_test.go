@@ -18,9 +18,8 @@ var faults = map[string]error{
 	"short write": errShort,
 }
 
-// faultAt lives on a disk of which the operations from n to n+count fail, and
-// is well again for whoever reads it after the power has gone. It returns whether
-// the life ended before operation n.
+// faultAt runs the program on a disk whose operations from n to n+count fail; the disk works again when it is read after a
+// power failure. It returns whether the run ended before operation n.
 func faultAt(n, count int, fault error, wrap func(*memFS) fileSystem) (over bool, err error) {
 	disk := newMemFS()
 	failed := ""
@@ -36,7 +35,7 @@ func faultAt(n, count int, fault error, wrap func(*memFS) fileSystem) (over bool
 	}
 	s, err := begin(wrap(disk))
 	if err != nil {
-		return false, err // an empty directory asks nothing of the disk
+		return false, err // an empty directory needs no operation of the disk
 	}
 	s.work()
 	if n := s.dir.Stats().Failures; n > 0 {
@@ -53,7 +52,7 @@ func faultAt(n, count int, fault error, wrap func(*memFS) fileSystem) (over bool
 		return false, fmt.Errorf("%sfailed: %w", failed, err)
 	}
 	if failed != "" && len(s.errs) == 0 && !strings.HasPrefix(failed, "remove") {
-		return false, fmt.Errorf("%sfailed, and nobody was told", failed)
+		return false, fmt.Errorf("%sfailed without an error", failed)
 	}
 	return failed == "", nil
 }
@@ -77,9 +76,8 @@ func faultsEverywhere(wrap func(*memFS) fileSystem, about string) (points int, e
 	return points, nil
 }
 
-// TestEveryFault has one operation fail, some, or all from one on. All that was
-// acknowledged is there after it, no snapshot that was good is touched, and the
-// error was told. When only some failed, nothing at all is lost.
+// TestEveryFault has one operation fail, some, or all from one on. Afterwards everything acknowledged is there, no good
+// snapshot was changed, and the error was reported. When only some failed, nothing at all is lost.
 func TestEveryFault(t *testing.T) {
 	points := must.Get(faultsEverywhere(plain, ""))(t)
 	t.Logf("%d faults", points)
@@ -102,7 +100,7 @@ func (f retryingFile) Sync() error {
 	return f.file.Sync()
 }
 
-// quiet tells nobody when a sync fails.
+// quiet does not report when a sync fails.
 type quiet struct{ *memFS }
 
 func (l quiet) create(name string) (file, error) {
@@ -120,7 +118,7 @@ func (f quietFile) Sync() error {
 func TestFaultTestCanFail(t *testing.T) {
 	for about, wrap := range map[string]func(*memFS) fileSystem{
 		"were lost":       func(l *memFS) fileSystem { return retrying{l} },
-		"nobody was told": func(l *memFS) fileSystem { return quiet{l} },
+		"failed without an error": func(l *memFS) fileSystem { return quiet{l} },
 	} {
 		_, err := faultsEverywhere(wrap, about)
 		if err == nil {
@@ -130,8 +128,8 @@ func TestFaultTestCanFail(t *testing.T) {
 	}
 }
 
-// TestEveryFaultOfReading has one operation of opening and reading fail. That is an error, and once
-// the disk is well again, all is there.
+// TestEveryFaultOfReading has one operation of opening and reading fail. That is an error, and when the disk works again,
+// all records are there.
 func TestEveryFaultOfReading(t *testing.T) {
 	disk := newMemFS()
 	s := must.Get(begin(disk))(t)

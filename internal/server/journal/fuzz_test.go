@@ -22,8 +22,8 @@ func fileOf(snapshot, appended []Record) []byte {
 	return disk.read(tempName)
 }
 
-// FuzzOpen reads any bytes as a file, also with all checksums made right, and appends to it. What was
-// read is read again, with what was appended behind it, and once more after a snapshot.
+// FuzzOpen reads any bytes as a file, also with all checksums corrected, and appends to it. What was read is read again,
+// with what was appended behind it, and once more after a snapshot.
 func FuzzOpen(f *testing.F) {
 	one, two := Record{1, []byte("one")}, Record{2, nil}
 	whole := fileOf([]Record{one, two}, []Record{two, one})
@@ -103,8 +103,7 @@ func resealed(b []byte) []byte {
 	return b
 }
 
-// TestImpossibleNumbers reads headers and records with numbers that no writer uses: what is appended then
-// is read again.
+// TestImpossibleNumbers reads headers and records with numbers that no writer uses: records appended then are read again.
 func TestImpossibleNumbers(t *testing.T) {
 	for _, h := range []header{
 		{first: 1},
@@ -165,8 +164,7 @@ func TestMemoryOfReading(t *testing.T) {
 	}
 }
 
-// TestSearchIsBounded looks for whole records in what was made to look like the
-// beginning of one everywhere.
+// TestSearchIsBounded searches for whole records in data that looks like the beginning of one everywhere.
 func TestSearchIsBounded(t *testing.T) {
 	h := header{first: 1}
 	file := append(h.append(nil), bytes.Repeat([]byte{1, 1, 0, 0}, 200_000)...)

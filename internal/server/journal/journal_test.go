@@ -15,8 +15,7 @@ import (
 	"github.com/lately-go/lately/internal/test/must"
 )
 
-// slow is a disk of which each sync takes a while. It is for bubbles of
-// synctest, where that costs nothing.
+// slow is a disk where each sync takes a while. It is for bubbles of synctest, where that costs nothing.
 type slow struct {
 	*memFS
 	sync time.Duration
@@ -50,8 +49,8 @@ func mustBegin(t *testing.T, l fileSystem) *life {
 	return must.Get(begin(l))(t)
 }
 
-// TestConcurrentOneSyncForMany appends from a hundred goroutines at once: the first sync is
-// that of the first, the next one is for all who came meanwhile.
+// TestConcurrentOneSyncForMany appends from a hundred goroutines at once: the first sync is for the first, the next one for
+// all that arrived meanwhile.
 func TestConcurrentOneSyncForMany(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := mustBegin(t, slow{newMemFS(), 10 * time.Millisecond})
@@ -138,8 +137,8 @@ func TestWaitHurries(t *testing.T) {
 	})
 }
 
-// TestFailedSync has one sync fail. Those that wait get the error; all records, also those that
-// nobody waits for, are written a second later; and the failure stays to be seen.
+// TestFailedSync has one sync fail. Waiting callers get the error; all records, including those without a waiting caller,
+// are written a second later; and the failure stays visible.
 func TestFailedSync(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		disk := newMemFS()
@@ -179,8 +178,8 @@ func TestFailedSync(t *testing.T) {
 	})
 }
 
-// TestNotify has the disk fail and recover twice: each change is told once, and what
-// did not fit into the journal is missing until a snapshot has it.
+// TestNotify has the disk fail and recover twice: each change is reported once, and records that did not fit into the
+// journal are missing until a snapshot has them.
 func TestNotify(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		disk := newMemFS()
@@ -206,7 +205,7 @@ func TestNotify(t *testing.T) {
 			time.Sleep(10 * time.Second)
 			synctest.Wait()
 			if n := len(told); n != 2*round+1 || !errors.Is(told[n-1], syscall.ENOSPC) {
-				t.Fatalf("round %d: told %v", round, told)
+				t.Fatalf("round %d: reported %v", round, told)
 			}
 			if s := j.Stats(); !errors.Is(s.Failing, syscall.ENOSPC) || s.Failures < 9 || s.Missing != 5 {
 				t.Errorf("round %d: %+v", round, s)
@@ -219,7 +218,7 @@ func TestNotify(t *testing.T) {
 			time.Sleep(10 * time.Second)
 			synctest.Wait()
 			if n := len(told); n != 2*round+2 || told[n-1] != nil {
-				t.Fatalf("round %d: told %v", round, told)
+				t.Fatalf("round %d: reported %v", round, told)
 			}
 			s.snapshot()
 			if s := j.Stats(); s.Failing != nil || s.Missing != 0 || s.Waiting != 0 {
@@ -232,8 +231,8 @@ func TestNotify(t *testing.T) {
 	})
 }
 
-// TestFailingDiskGetsNoMoreData has every sync fail for a while: no file of these
-// attempts stays, and all is there once the disk is well.
+// TestFailingDiskGetsNoMoreData has every sync fail for a while: no file of these attempts stays, and all records are there
+// when the disk works again.
 func TestFailingDiskGetsNoMoreData(t *testing.T) {
 	disk := newMemFS()
 	s := mustBegin(t, disk)
@@ -342,7 +341,7 @@ func TestConcurrentSnapshotMeanwhile(t *testing.T) {
 	s.end()
 	after := mustBegin(t, disk)
 	_ = after.dir.Close()
-	// What came while a snapshot was written is in it and in the journal.
+	// Records that came while a snapshot was written are in it and in the journal.
 	slices.Sort(after.state)
 	after.state = slices.Compact(after.state)
 	if err := s.same(after); err != nil {
@@ -371,7 +370,7 @@ func TestCoveredRecordIsNotReadAgain(t *testing.T) {
 	after := mustBegin(t, disk)
 	_ = after.dir.Close()
 	if err := s.same(after); err != nil || after.found.Snapshot != 1 || after.found.Appended != 1 {
-		t.Errorf("%v; %+v, want a record of each", err, after.found)
+		t.Errorf("%v; %+v, want one record each", err, after.found)
 	}
 }
 

@@ -79,8 +79,7 @@ func openSet(path string) (*Journal, map[uint64]bool, error) {
 	return d, set, err
 }
 
-// TestKill kills a process with SIGKILL at any moment, and looks for all that it
-// had said is on disk.
+// TestKill kills a process with SIGKILL at any moment, and checks that everything it reported as written is on disk.
 func TestKill(t *testing.T) {
 	if _, err := os.Executable(); err != nil {
 		t.Skip(err)
@@ -120,8 +119,7 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// killed runs a child, kills it some time after so many numbers, and returns its
-// numbers.
+// killed runs a child, kills it some time after a number of numbers, and returns its numbers.
 func killed(t *testing.T, path string, least int, after time.Duration) (acked []uint64) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^$")
@@ -131,7 +129,7 @@ func killed(t *testing.T, path string, least int, after time.Duration) (acked []
 	var timer *time.Timer
 	for r := bufio.NewReader(out); ; {
 		line, err := r.ReadString('\n')
-		if err != nil { // the last line may be half of one
+		if err != nil { // the last line may be incomplete
 			if err != io.EOF {
 				t.Error(err)
 			}
@@ -139,7 +137,7 @@ func killed(t *testing.T, path string, least int, after time.Duration) (acked []
 		}
 		n, err := strconv.ParseUint(line[:len(line)-1], 10, 64)
 		if err != nil {
-			t.Errorf("the child says %q", line)
+			t.Errorf("the child prints %q", line)
 			continue
 		}
 		if acked = append(acked, n); timer == nil && len(acked) == least {
@@ -147,7 +145,7 @@ func killed(t *testing.T, path string, least int, after time.Duration) (acked []
 		}
 	}
 	_ = cmd.Process.Kill()
-	_ = cmd.Wait() // says that it was killed
+	_ = cmd.Wait() // the error that it was killed
 	if timer != nil {
 		timer.Stop()
 	}

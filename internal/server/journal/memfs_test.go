@@ -11,12 +11,11 @@ import (
 	"syscall"
 )
 
-// A memFS is a directory in memory that knows what a disk would have after
-// the power has gone: what was synced, and of what was not, anything.
+// A memFS is a directory in memory that models a disk after a power failure: synced data is there, and any part of the
+// unsynced data.
 //
-// The model is harder than most file systems: a file that was synced is not found
-// unless the directory was synced, too; and after a sync that fails, the data that
-// was dirty counts as clean and is never written.
+// The model is harder than most file systems: a file that was synced is not found unless the directory was synced, too; and
+// after a sync that fails, the data that was dirty counts as clean and is never written.
 type memFS struct {
 	mu      sync.Mutex
 	names   map[string]*node
@@ -25,7 +24,7 @@ type memFS struct {
 
 	ops   int // so far: every one that changes something
 	fault func(op string, name string, n int) error
-	dead  bool // the power has gone
+	dead  bool // the power has failed
 }
 
 // node is a file.
@@ -41,11 +40,10 @@ type chunk struct {
 	data []byte
 }
 
-// errPower is returned by all that is done after the power has gone. A fault
-// that is it turns the power off.
+// errPower is returned by all operations after the power has failed. A fault with this error turns the power off.
 var errPower = errors.New("the power is off")
 
-// errShort has a write take half of its bytes.
+// errShort has a write write half of its bytes.
 var errShort = errors.New("half of it was written")
 
 func newMemFS() *memFS {
@@ -246,16 +244,16 @@ func put(b []byte, at int, data []byte) []byte {
 	return b
 }
 
-// A loss is what becomes of what was not synced when the power goes.
+// A loss is what happens to unsynced data when the power fails.
 type loss int
 
 const (
-	loseAll   loss = iota // nothing of it is on disk
+	loseAll   loss = iota // nothing unsynced is on disk
 	loseNone              // all is
 	loseFiles             // names are, data is not
 	loseNames             // data is, names are not
 	loseTail              // some first part of the changes to names, and of each file's writes
-	loseAny               // as loseTail, and of the last write some sectors, others zero
+	loseAny               // as loseTail, and some sectors of the last write, others zero
 	numLosses
 )
 
@@ -336,7 +334,7 @@ func (l *memFS) clone() *memFS {
 	return next
 }
 
-// lying says that it has synced and has not: a program without that sync.
+// lying reports a sync without doing it: a program without that sync.
 type lying struct {
 	*memFS
 	unsynced string // syncs of the file with this name are not done

@@ -12,7 +12,7 @@ import (
 type life struct {
 	dir   *Journal
 	state []uint64
-	acked int // how many of state are known to be on disk
+	acked int // how many of state are certainly on disk
 	errs  []error
 	found Found
 }
@@ -27,7 +27,7 @@ func openFS(l fileSystem, restore func(Record) error) (*Journal, Found, error) {
 	return j, found, err
 }
 
-// begin opens l and reads what is there.
+// begin opens l and reads its records.
 func begin(l fileSystem) (*life, error) {
 	s := new(life)
 	var err error
@@ -42,7 +42,7 @@ func begin(l fileSystem) (*life, error) {
 	return s, err
 }
 
-// whole says whether the state is 1 to len(state).
+// whole reports whether the state is 1 to len(state).
 func (s *life) whole() error {
 	for i, n := range s.state {
 		if n != uint64(i+1) {
@@ -111,7 +111,7 @@ func (s *life) work() {
 	}
 }
 
-// end closes the journal; its error says that records are not on disk.
+// end closes the journal; its error means that records are not on disk.
 func (s *life) end() {
 	err := s.dir.Close()
 	s.note(err)
@@ -120,8 +120,8 @@ func (s *life) end() {
 	}
 }
 
-// same returns an error if read does not continue s: all that s was told is on
-// disk must be there, in order, and nothing that s never had.
+// same returns an error if read does not continue s: all records reported as written must be there, in order, and no
+// others.
 func (s *life) same(read *life) error {
 	if err := read.whole(); err != nil {
 		return err
@@ -133,7 +133,7 @@ func (s *life) same(read *life) error {
 		return fmt.Errorf("read %d, there were %d", len(read.state), len(s.state))
 	}
 	if read.found.Damaged+int64(read.found.Missing) != 0 {
-		return fmt.Errorf("a disk that did as it was told counts as damaged: %v", read.found.Problems)
+		return fmt.Errorf("a disk without faults counts as damaged: %v", read.found.Problems)
 	}
 	return nil
 }

@@ -83,8 +83,7 @@ func TestUnfinishedSnapshot(t *testing.T) {
 	}
 }
 
-// TestChangesOnlyAfterReadingAll fails while the state is read: the directory stays as
-// it is, and is read again.
+// TestChangesOnlyAfterReadingAll fails while the state is read: the directory does not change, and is read again.
 func TestChangesOnlyAfterReadingAll(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state")
 	d, _, err := journal.Open(path, ignored)
@@ -135,8 +134,8 @@ func torn(path string) error {
 	return errors.Join(err, f.Close())
 }
 
-// TestDamageOnDisk changes a byte of each record in turn: the others are read, also after more was
-// appended, and the next snapshot has no gap.
+// TestDamageOnDisk changes a byte of each record in turn: the others are read, also after more was appended, and the next
+// snapshot has no gap.
 func TestDamageOnDisk(t *testing.T) {
 	for _, lost := range []string{"snapshot-1", "snapshot-2", "append-1", "append-2"} {
 		path := filepath.Join(t.TempDir(), "dir")

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// spreads is how long a ban may take to be in force everywhere: 250 ms and two round trips are
-// documented, the rest is for round trips on a busy machine.
+// spreads is how long a ban may take to be in force everywhere: 250 ms and two round trips are documented, the rest is for
+// round trips on a busy machine.
 const spreads = 1500 * time.Millisecond
 
 // recovers is how long a connection that has lost a reply to damage may be used further, see docs/redis.md.
@@ -25,7 +25,7 @@ type order struct {
 	rule  string
 	key   string
 	ban   bool
-	local bool // it may be known to one server only, or not be on disk
+	local bool // it may be on one server only, or not be on disk
 }
 
 // orders returns the orders about a key under a rule, in order of time.
@@ -95,7 +95,7 @@ func (r *run) obeys(c *Call, all []order) bool {
 	return false
 }
 
-// mustKnow reports whether the server that answers c must know an order.
+// mustKnow reports whether the server that answers c must have received an order.
 func (r *run) mustKnow(c *Call, o order) bool {
 	h := r.history
 	if o.local {
@@ -119,7 +119,7 @@ func (r *run) mustKnow(c *Call, o order) bool {
 	return same && o.ban || r.calm(c.Server, max(o.call.End, began), c.Start)
 }
 
-// lifeBegan returns when a process of a server was ready to be asked.
+// lifeBegan returns when a process of a server began to accept calls.
 func (r *run) lifeBegan(server, life int) (began time.Duration) {
 	for _, m := range r.history.marks {
 		if m.Server == server && (m.Kind == killed || m.Kind == ended) {
@@ -169,13 +169,12 @@ func (r *run) wholeAgain(at time.Duration) time.Duration {
 // lastKey is banned at the end, when all faults are over.
 const lastKey = "198.51.100.99"
 
-// lastBan bans a key on one server, and wants it on all: in decisions, in the list of bans and in
-// the number of them.
+// lastBan bans a key on one server, and requires it on all: in decisions, in the list of bans and in the number of bans.
 func (r *run) lastBan() {
 	random := source(r.Config.Seed, "last ban")
 	from := r.servers[random.IntN(len(r.servers))]
 	for over := r.now(); !r.byHand(from, verbBan, lastKey); time.Sleep(20 * time.Millisecond) {
-		if r.now()-r.wholeAgain(over) > spreads+r.pulse.margin(over) { // what was damaged before is read first
+		if r.now()-r.wholeAgain(over) > spreads+r.pulse.margin(over) { // damaged replies are read first
 			r.fail("bans", fmt.Sprintf("server %d does not ban a key by hand, though all faults are over", from.index), func(c *Call) bool { return c.Key == lastKey })
 			return
 		}
@@ -196,7 +195,7 @@ func (r *run) lastBan() {
 	}
 }
 
-// lacks returns how a server shows that it does not know the last ban, or "".
+// lacks returns how a server shows that it lacks the last ban, or "".
 func (r *run) lacks(s *server) string {
 	c, err := s.dial()
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 // rounding is by how much a time in a store or of a client may be off.
 const rounding = 2 * time.Millisecond
 
-// judgeAll holds what was recorded to all invariants about it.
+// judgeAll checks all invariants for the recorded calls.
 func (r *run) judgeAll() {
 	h := r.history
 	slices.SortStableFunc(h.calls, func(a, b Call) int { return cmp.Compare(a.Start, b.Start) })
@@ -73,7 +73,7 @@ func (r *run) windows(l *Limit, key string, calls, back []*Call) bool {
 			if c.Start <= until && c.End >= from {
 				bound += c.Cost
 				if r.Config.Store && l.OnFailure == "local" && r.mayFallBack(c.Server, from, until) {
-					bound += c.Cost // a server notes in its own memory what it has given back in the store
+					bound += c.Cost // a server records what it has given back in the store in its own memory
 				}
 			}
 		}
@@ -86,7 +86,7 @@ func (r *run) windows(l *Limit, key string, calls, back []*Call) bool {
 	return true
 }
 
-// times returns when the first of the calls was sent and the last of those until to was answered.
+// times returns when the first of the calls was sent and when the last of those until to was answered.
 func times(calls []*Call, to time.Duration) (from, until time.Duration) {
 	from = calls[0].Start
 	for _, c := range calls {
@@ -97,8 +97,8 @@ func times(calls []*Call, to time.Duration) (from, until time.Duration) {
 	return from, until
 }
 
-// bound returns how much a limit allows at most in a window that has events from one time to another, as the
-// documents say, and why. stated is false where they state none.
+// bound returns how much a limit allows at most in a window with events from one time to another, by the documents, and
+// why. stated is false where they state no bound.
 func (r *run) bound(l *Limit, from, until time.Duration) (bound uint64, why string, stated bool) {
 	h, c := r.history, r.Config
 	versions := h.versions(from, until)
@@ -161,7 +161,7 @@ func (l *Limit) least() uint64 {
 // mayFallBack reports whether a server may have decided by itself between two times.
 func (r *run) mayFallBack(server int, from, until time.Duration) bool {
 	h := r.history
-	from -= r.storeTimeout() + time.Second // what was counted then is still in its memory
+	from -= r.storeTimeout() + time.Second // counts from then are still in its memory
 	return r.Config.StoreTimeout == 0 || h.fallbacks[server] || len(h.overlapping(server, from, until, away, restored)) > 0
 }
 

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// TestOver compares the bound for limits that are in force one after the other with what docs/dev/proofs.md says.
+// TestOver compares the bound for limits in force one after the other with docs/dev/proofs.md.
 func TestOver(t *testing.T) {
 	exact := func(n uint64) Version { return Version{Algorithm: "exact", N: n, Burst: 1, Span: time.Minute} }
 	bucket := Version{Algorithm: "gcra", N: 20, Burst: 5, Span: time.Minute}

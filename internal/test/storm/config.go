@@ -15,7 +15,7 @@ type Config struct {
 	Limits  []Limit
 
 	Store        bool
-	StoreTimeout time.Duration // 0: that of the program
+	StoreTimeout time.Duration // 0: the program's default
 	Batched      bool
 	Away         bool // the servers start while the store cannot be reached
 
@@ -33,7 +33,7 @@ type Config struct {
 	Lasting time.Duration // of traffic and faults
 }
 
-// versions is how many versions of the rules file there are.
+// versions is the number of versions of the rules file.
 const versions = 6
 
 // slow is a timeout of the store that ends no call only because the machine is busy.

@@ -50,7 +50,7 @@ func (s *server) dial() (*conn, error) {
 // queue adds a command for send.
 func (c *conn) queue(args ...string) { c.out = resp.AppendCommand(c.out, args...) }
 
-// send sends what was queued.
+// send sends the queued commands.
 func (c *conn) send() error {
 	c.SetDeadline(time.Now().Add(patience))
 	_, err := c.Write(c.out)
@@ -81,7 +81,7 @@ func (c *conn) do(args ...string) ([]resp.Value, error) {
 	return c.next()
 }
 
-// broken reports whether an error says that the connection cannot be used any more.
+// broken reports whether after this error the connection cannot be used any more.
 func broken(err error) bool {
 	_, answered := errors.AsType[errorReply](err)
 	return err != nil && !answered

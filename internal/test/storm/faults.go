@@ -159,7 +159,7 @@ func (r *run) restartStore(pause time.Duration) {
 	r.history.end(m)
 }
 
-// partition has the proxy of one server, or of all, do something else for a time.
+// partition changes the mode of the proxy of one server, or of all, for a time.
 func (r *run) partition(random *rand.Rand, d time.Duration) {
 	does := pick(random, cuts, holds, delays, damages)
 	delay := time.Duration(1+random.IntN(40)) * time.Millisecond
@@ -181,7 +181,7 @@ func (r *run) partition(random *rand.Rand, d time.Duration) {
 	each.Wait()
 }
 
-// watch asks each server whether it is ready, and what it says of itself, until ctx ends.
+// watch reads the readiness and the status of each server, until ctx ends.
 func (r *run) watch(ctx context.Context, s *server) {
 	for n := 0; wait(ctx, 60*time.Millisecond); n++ {
 		call := Call{Verb: "/readyz", By: "HTTP", Server: s.index, Life: s.alive(), Start: r.now()}

@@ -22,7 +22,7 @@ type Call struct {
 	User, Path string
 	Cost       uint64
 
-	Answered bool // there was an answer that is not an error
+	Answered bool // the answer is not an error
 	Allowed  bool
 	Changed  bool   // an order had an effect
 	Banned   string // the rule whose ban refused it
@@ -85,7 +85,7 @@ const (
 type change struct {
 	server, version int
 	from            time.Duration // when it may have been in force first
-	sure            time.Duration // when it was in force certainly; 0 if that is not known
+	sure            time.Duration // when it was certainly in force; 0 if unknown
 }
 
 // A History is what happened in a seed. It is safe for concurrent use.
@@ -169,10 +169,9 @@ func (h *History) inForce(server int) {
 	}
 }
 
-// versions returns which versions may have been in force on any server between two times,
-// of each server in their order.
+// versions returns which versions may have been in force on any server between two times, in the order of each server.
 func (h *History) versions(from, until time.Duration) (all []int) {
-	newest := make(map[int]bool) // servers for which the version at from is known
+	newest := make(map[int]bool) // servers whose version at from is known
 	for _, c := range slices.Backward(h.changes) {
 		if c.from <= until && !newest[c.server] {
 			all = append(all, c.version)

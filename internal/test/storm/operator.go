@@ -57,7 +57,7 @@ func (r *run) byHand(s *server, verb, key string) bool {
 	return err == nil
 }
 
-// probe asks any server for decisions about keys that are banned by hand, or may have been banned by the rule knock.
+// probe requests decisions from any server about keys that are banned by hand, or may have been banned by the rule knock.
 func (r *run) probe(ctx context.Context, random *rand.Rand) {
 	for ctx.Err() == nil {
 		s := r.servers[random.IntN(len(r.servers))]

@@ -18,12 +18,11 @@ import (
 	"github.com/lately-go/lately/internal/test/overlay"
 )
 
-// TestPlanted builds the program with each of the planted bugs and wants storms to find it.
+// TestPlanted builds the program with each of the planted bugs and requires storms to find it.
 //
 //	make storm-planted
 //
-// A bug is a patch in testdata/planted, after a line that says which finding is its own. PLANTED
-// names one patch.
+// A bug is a patch in testdata/planted, after a line with the finding that it must cause. PLANTED selects one patch.
 func TestPlanted(t *testing.T) {
 	if os.Getenv("LATELY_PLANTED") == "" {
 		t.Skip("SKIP: planted bugs take minutes; run make storm-planted")
@@ -104,7 +103,7 @@ func plant(t *testing.T, patch string) (files overlay.Files, finding string) {
 	return files, finding
 }
 
-// find runs seeds until one makes a finding. It returns how many it took, and what was found.
+// find runs seeds until one makes a finding. It returns the number of seeds, and the finding.
 func find(t *testing.T, program, finding string, most uint64) (seeds uint64, text string, took time.Duration) {
 	begun := time.Now()
 	var mu sync.Mutex

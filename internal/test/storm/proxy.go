@@ -12,7 +12,7 @@ import (
 	"github.com/lately-go/lately/internal/test/redistest"
 )
 
-// What a proxy does.
+// The modes of a proxy.
 type treatment int
 
 const (
@@ -144,7 +144,7 @@ func (p *proxy) copy(to io.WriteCloser, from io.Reader, replies bool) {
 	}
 }
 
-// treat returns what is passed on of b, when it is.
+// treat returns what is passed on of b, when it is time.
 func (p *proxy) treat(b []byte, replies bool) []byte {
 	p.mu.Lock()
 	defer p.mu.Unlock()

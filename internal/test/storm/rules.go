@@ -16,7 +16,7 @@ type Version struct {
 	Span      time.Duration
 }
 
-// Most returns how much a limit of v allows at worst in one span, as docs/algorithms.md says.
+// Most returns how much a limit of v allows at worst in one span, by docs/algorithms.md.
 func (v Version) Most() uint64 {
 	switch v.Algorithm {
 	case "two-bucket", "fixed":
@@ -29,20 +29,20 @@ func (v Version) Most() uint64 {
 	return v.N
 }
 
-// drains reports whether the algorithm of v does not know all that it allowed in the last span.
+// drains reports whether the algorithm of v keeps less than all that it allowed in the last span.
 func (v Version) drains() bool {
 	return v.Algorithm == "gcra" || v.Algorithm == "leaky-bucket" || v.Algorithm == "fixed" || v.Algorithm == "calendar"
 }
 
-// blurs reports whether the algorithm of v allows more than N of what it knows.
+// blurs reports whether the algorithm of v allows more than N of what it has stored.
 func (v Version) blurs() bool { return v.Algorithm == "two-bucket" }
 
-// over returns how much the limit allows at worst in the shortest span of some versions that are in force one
-// after the other, by the table in docs/dev/proofs.md. stated is false if several servers use them at the same
-// time, and not all of them know what the others allow.
+// over returns how much the limit allows at worst in the shortest span of some versions that are in force one after the
+// other, by the table in docs/dev/proofs.md. stated is false if several servers use them at the same time, and some of them
+// lack what the others allow.
 func (l *Limit) over(versions []int, servers int) (most uint64, stated bool) {
 	was := l.Versions[versions[0]]
-	before, run := uint64(0), was.Most() // of algorithms that do not know it any more, and since
+	before, run := uint64(0), was.Most() // by algorithms that have lost it, and since then
 	largest, blurred := was.N, uint64(0)
 	stated = true
 	for _, i := range versions {
@@ -66,7 +66,7 @@ func (l *Limit) over(versions []int, servers int) (most uint64, stated bool) {
 	return before + run, stated
 }
 
-// share returns v with the part of its limit that one of n servers has while the store is away.
+// share returns v with the part of its limit that one of n servers has while the store is unavailable.
 func (v Version) share(n uint64) Version {
 	v.N, v.Burst = max(1, v.N/n), max(1, v.Burst/n)
 	return v
@@ -133,9 +133,9 @@ const knockPath = "/knock"
 
 var allAlgorithms = []string{"sliding", "exact", "fixed", "gcra", "two-bucket", "leaky-bucket"}
 
-// drawLimits draws the limits of a rules file, at most so many and one of in-flight, and their versions.
+// drawLimits draws the limits of a rules file, up to a number and one of in-flight, and their versions.
 func drawLimits(r *rand.Rand, spans []time.Duration, most int) (all []Limit) {
-	// Few algorithms: the bound of one must not hide what is wrong with another.
+	// Few algorithms: the bound of one must not hide a fault of another.
 	algorithms := []string{pick(r, allAlgorithms...), "exact", "sliding"}
 	for i := range 1 + r.IntN(most) {
 		l := Limit{Name: fmt.Sprint("limit", i), Key: "client", OnFailure: pick(r, "local", "local", "local", "closed"), Counting: r.IntN(8) == 0}

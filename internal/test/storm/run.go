@@ -42,7 +42,7 @@ type run struct {
 
 	lines        int      // written to the followed log
 	names, paths []string // the commands and routes of the program
-	unknown      []string // those of them that are in no traffic
+	unknown      []string // those that no traffic has
 
 	token, tokenFile, certFile, keyFile string
 
@@ -53,7 +53,7 @@ type run struct {
 // now returns the time since the run began.
 func (r *run) now() time.Duration { return r.history.now() }
 
-// knows reports whether the program has a setting: storm runs older ones too.
+// knows reports whether the program has a setting: storm runs older versions too.
 func (r *run) knows(setting string) bool { return strings.Contains(r.help, "--"+setting+" ") }
 
 // fail records a finding. about selects the calls that are printed with it.
@@ -124,7 +124,7 @@ func (r *run) prepare(t testing.TB) error {
 			return err
 		}
 	}
-	// On an address of its own nobody takes the ports of a server between its end and its next start.
+	// On an address of its own no other program takes the ports of a server between its end and its next start.
 	host := fmt.Sprintf("127.%d.%d.%d", 1+rand.IntN(254), rand.IntN(256), 1+rand.IntN(254))
 	for i := range c.Servers {
 		s := &server{run: r, index: i, dir: filepath.Join(r.dir, fmt.Sprint("server", i)), client: newHTTPClient()}
@@ -236,8 +236,7 @@ func (r *run) weather() {
 	all.Wait()
 }
 
-// settle waits until all servers are ready again, as they must be when all faults are over, and
-// has the rest of the promises kept.
+// settle waits until all servers are ready again, as they must be after all faults, and has the remaining promises checked.
 func (r *run) settle() {
 	begun := r.now()
 	for _, s := range r.servers {

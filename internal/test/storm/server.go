@@ -157,7 +157,7 @@ func (s *server) hangUp() {
 	}
 }
 
-// expectEnd says that the process is about to end, and returns what is closed when it has.
+// expectEnd announces that the process is about to end, and returns a channel that is closed when it has.
 func (s *server) expectEnd() <-chan struct{} {
 	s.watchMemory()
 	s.mu.Lock()

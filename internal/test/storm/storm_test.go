@@ -15,10 +15,12 @@ import (
 	"github.com/lately-go/lately/internal/test/must"
 )
 
-// TestStorm runs seeds against the program lately in the folder that LATELY_STORM names.
+// TestStorm runs seeds against the program lately in the folder LATELY_STORM.
 //
 //	make storm              # fixed seeds, for a minute
+//
 //	make storm SEEDS=1000   # fresh seeds
+//
 //	make storm SEED=7       # one seed
 //
 // STORM_FIRST is the first seed, STORM_SEEDS the number of them, STORM_AT_ONCE how many run at once, and STORM_FOR for how

@@ -171,7 +171,7 @@ func (r *run) viaHTTP(ctx context.Context, random *rand.Rand) {
 	}
 }
 
-// requestOf returns the request with calls, which are all of one verb.
+// requestOf returns the request with calls, which all have one verb.
 func requestOf(calls []Call) (path string, body []byte) {
 	var takes api.TakeRequest
 	var checks api.CheckRequest
@@ -245,8 +245,8 @@ func (c *Config) settles(rule string) bool {
 	return !slices.ContainsFunc(c.Limits, func(l Limit) bool { return l.Name == rule && l.Versions[0].Algorithm == "in-flight" })
 }
 
-// reserve reserves for a call, and settles it twice for what it has cost, which is no more. It is judged as a call of that
-// cost: what a settlement gives back too much, others take beyond the limit. The second settlement does nothing, in the same life.
+// reserve reserves for a call, and settles it twice with its cost, which is no more. It is judged as a call with that cost:
+// an amount given back in excess is used by others beyond the limit. The second settlement does nothing, in the same life.
 func (r *run) reserve(all *client.Client, s *server, c *Call, random *rand.Rand) {
 	ctx := context.Background()
 	held, err := all.Reserve(ctx, c.Rule, c.Cost, 0, c.Key)
@@ -262,12 +262,12 @@ func (r *run) reserve(all *client.Client, s *server, c *Call, random *rand.Rand)
 	}
 	c.Cost = actual
 	second, err := all.Settle(ctx, held.ID, actual)
-	if err == nil && first && second && s.alive() == c.Life && !r.Config.Outages && !r.Config.Restores { // a store that has lost keys forgets it
+	if err == nil && first && second && s.alive() == c.Life && !r.Config.Outages && !r.Config.Restores { // a store that has lost keys lacks it
 		r.fail("reservations", "a reservation is settled twice: "+held.ID, nil)
 	}
 }
 
-// report asks for the id of a decision, and reports its outcome several times, at any servers: it counts once.
+// report requests the id of a decision, and reports its outcome several times, at any servers: it counts once.
 func (r *run) report(all []*client.Client, s *server, random *rand.Rand) {
 	ctx, key := context.Background(), fmt.Sprintf("spare-reported-%x", random.Uint64())
 	other := r.servers[random.IntN(len(r.servers))]

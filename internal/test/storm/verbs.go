@@ -16,7 +16,7 @@ import (
 // spareKey returns a key of calls whose effect is not judged.
 func spareKey(r *rand.Rand) string { return fmt.Sprint("spare-", r.IntN(20)) }
 
-// commands returns for each command of the program a call of it, or several that belong together.
+// commands returns a call for each command of the program, or several that belong together.
 var commands = map[string]func(r *rand.Rand) [][]string{
 	"check":        one("CHECK", "agent", "KEY", "path", "/spare", "COST", "2", "OUTCOME", "60000"),
 	"outcome":      one("OUTCOME", "agent", "KEY", "path", "/spare", "status", "401"),
@@ -154,8 +154,8 @@ var routes = map[string]route{
 	"POST /v1/throttle":            {body: `{"key":"KEY","burst":5,"count":10,"period_ms":1000}`},
 }
 
-// programs returns the commands and routes that a server has by its own tables and that are in the tables above. It is
-// a finding if others are missing there: no traffic has them.
+// programs returns the commands and routes that a server has by its own tables and that are in the tables above. It is a
+// finding if others are missing there: they have no traffic.
 func (r *run) programs() (names, paths []string) {
 	s := r.servers[0]
 	c, err := s.dial()
@@ -277,7 +277,7 @@ func (r *run) anyRoute(s *server, random *rand.Rand) {
 	}
 	r.history.add(call)
 	r.history.mu.Lock()
-	full := len(r.history.overlapping(s.index, call.Start, call.End, fullDisk, fewDescriptors)) > 0 // a ban and a reload say so by 500
+	full := len(r.history.overlapping(s.index, call.Start, call.End, fullDisk, fewDescriptors)) > 0 // a ban and a reload report that by 500
 	r.history.mu.Unlock()
 	if err == nil && code >= http.StatusInternalServerError && code != http.StatusServiceUnavailable && !full {
 		r.fail("answers", fmt.Sprintf("%s is answered by %d: %s", name, code, text), nil)
