@@ -13,8 +13,7 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// What a call allocates for its judgement: the value of the metadata, and what
-// is told.
+// The allocations for the judgement of a call: the value of the metadata, and the answer.
 func TestAllocations(t *testing.T) {
 	ctx := peer.NewContext(t.Context(), &peer.Peer{Addr: tcp("2001:db8::1")})
 	ctx = metadata.NewIncomingContext(ctx, metadata.Pairs("x-api-key", "k1"))

@@ -111,7 +111,7 @@ func TestStreamIsInFlightWhileItsHandlerRuns(t *testing.T) {
 			t.Errorf("a call beside the stream violates %v", v)
 		}
 		if policy := r.trailer.Get(policyField); len(policy) != 1 || policy[0] != `"at-once";q=1;qu="concurrent-requests", "per-client";q=100;w=3600` {
-			t.Errorf("a call beside the stream is told %q", policy)
+			t.Errorf("a call beside the stream receives %q", policy)
 		}
 		if err := first.CloseSend(); err != nil {
 			t.Error(err)
@@ -133,8 +133,7 @@ func leaky(t testing.TB) ratelimit.Rule {
 	}
 }
 
-// Calls that come at one time are served one a second, as many as there are
-// places; the others are refused at once.
+// Calls that come at one time are served one a second, as many as there are places; the others are refused at once.
 func TestLeakyBucketWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conn := dialPipe(t, new(echo), newInterceptor(t, Config{}, leaky(t)))
@@ -185,8 +184,8 @@ func TestLeakyBucketGivesUp(t *testing.T) {
 			t.Errorf("a call that gives up: %v", r.status)
 		}
 		synctest.Wait()
-		// Both places are free again: with one of them taken, the next turn
-		// would come after 2 s. What has run out meanwhile is not given back.
+		// Both places are free again: with one of them taken, the next turn would come after 2 s. Reservations that have
+		// run out meanwhile are not given back.
 		if r := say(t, conn); r.code() != codes.OK || time.Since(start) > 1310*time.Millisecond {
 			t.Errorf("the next call: %v after %v", r.status, time.Since(start))
 		}

@@ -112,8 +112,7 @@ func TestClient(t *testing.T) {
 	}
 }
 
-// A call that came through trusted proxies alone is not exempt where they are on the
-// allow list: nobody knows who sent it.
+// A call that came through trusted proxies alone is not exempt where they are on the allow list: its sender is unknown.
 func TestProxiesWithoutClientAreNotAllowed(t *testing.T) {
 	key := must.Get(match.NewKey(match.Fold{}, "client"))(t)
 	set := must.Get(ratelimit.NewSet(ratelimit.SetConfig{Allow: []netip.Prefix{trustedNet}},
@@ -141,8 +140,8 @@ func TestIdentityStats(t *testing.T) {
 	}
 }
 
-// slowClient says who calls, from the definition: all values are one list; going
-// from its end, the first that is no trusted proxy is the client.
+// slowClient returns the caller by the definition: all values are one list; going from its end, the first that is not a
+// trusted proxy is the client.
 func slowClient(peer netip.Addr, values []string) string {
 	if !trustedNet.Contains(peer) {
 		return peer.String()
@@ -163,7 +162,7 @@ func slowClient(peer netip.Addr, values []string) string {
 			return addr.String()
 		}
 	}
-	return "proxy:" + chain[len(chain)-1] // the first proxy does not say whom it speaks for
+	return "proxy:" + chain[len(chain)-1] // the first proxy does not name its client
 }
 
 // Whatever a client writes into x-forwarded-for, the client is the address that
@@ -194,7 +193,7 @@ func TestClientHeadersAreNotTrusted(t *testing.T) {
 		if got != client {
 			t.Fatalf("%d: %d proxies, %q: the client is %q, want %q", n, proxies, values, got, client)
 		}
-		// And with any peer it is what the definition says.
+		// And with any peer it is as defined.
 		stranger := pick("10.0.0.1", "203.0.113.7", "10.255.0.1")
 		if got, want := clientOf(t, i, tcp(stranger), values...), slowClient(netip.MustParseAddr(stranger), values); got != want {
 			t.Fatalf("%d: %s with %q: the client is %q, want %q", n, stranger, values, got, want)
@@ -202,7 +201,7 @@ func TestClientHeadersAreNotTrusted(t *testing.T) {
 	}
 }
 
-// One peer that rotates what it claims to be has one bucket.
+// One peer that rotates its claimed address has one bucket.
 func TestRotatingClaimsShareABucket(t *testing.T) {
 	conn := dialFrom(t, tcp("203.0.113.5"), newInterceptor(t, Config{TrustedProxies: []netip.Prefix{trustedNet}}, perClient(t, 5)))
 	allowed := 0
@@ -248,9 +247,9 @@ func FuzzClient(f *testing.F) {
 		text := clientIn(metadata.NewIncomingContext(ctx, metadata.MD{forwardedFor: {value}}), i)
 		addr, err := netip.ParseAddr(strings.TrimPrefix(text, "proxy:"))
 		if err != nil || addr.Is4In6() || addr.Zone() != "" || addr.String() != strings.TrimPrefix(text, "proxy:") {
-			t.Errorf("%q makes the client %q, which is no canonical address", value, text)
+			t.Errorf("%q makes the client %q, which is not a canonical address", value, text)
 		}
-		// What stands left of an address outside the proxies' network is never read.
+		// The values left of an address outside the proxies' network are never read.
 		if got := clientIn(metadata.NewIncomingContext(ctx, metadata.MD{forwardedFor: {value + ", 192.0.2.77"}}), i); got != "192.0.2.77" {
 			t.Errorf("%q: the client is %q, want 192.0.2.77", value, got)
 		}

@@ -38,12 +38,12 @@ func TestUnaryRefusesTheOneTooMany(t *testing.T) {
 		t.Errorf("retry after %v (there: %v), want just under an hour", wait, ok)
 	}
 	if strings.Contains(r.status.String(), "127.0.0.1") {
-		t.Errorf("the refusal tells the client's key: %v", r.status)
+		t.Errorf("the refusal contains the client's key: %v", r.status)
 	}
 }
 
-// A lone client that waits as long as it is told is allowed, always; one that
-// waits a nanosecond less is not. The time is the bubble's.
+// A lone client that waits for RetryAfter is always allowed; one that waits a nanosecond less is not. The time is the
+// bubble's.
 func TestRetryInfoIsTrue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i := newInterceptor(t, Config{},
@@ -68,7 +68,7 @@ func TestRetryInfoIsTrue(t *testing.T) {
 			if refusals%2 == 0 { // too early, once
 				time.Sleep(wait - 1)
 				if r := say(t, conn); r.code() == codes.OK {
-					t.Fatalf("refusal %d: allowed before the %v it was told", refusals, wait)
+					t.Fatalf("refusal %d: allowed before its RetryAfter of %v", refusals, wait)
 				} else if wait, _ = r.wait(); wait <= 0 {
 					t.Fatalf("refusal %d: no wait the second time", refusals)
 				}
@@ -172,10 +172,10 @@ func TestStoreCannotDecide(t *testing.T) {
 			t.Errorf("policy %v: %v with reason %q, want %v, %q", tt.policy, r.code(), r.reason(), tt.want, tt.reason)
 		}
 		if wait, ok := r.wait(); ok {
-			t.Errorf("policy %v: a wait of %v that nobody knows", tt.policy, wait)
+			t.Errorf("policy %v: a wait of %v, want none", tt.policy, wait)
 		}
 		if strings.Contains(r.status.Message(), down.Error()) {
-			t.Errorf("policy %v: the client is told %q", tt.policy, r.status.Message())
+			t.Errorf("policy %v: the client receives %q", tt.policy, r.status.Message())
 		}
 	}
 }
@@ -237,7 +237,7 @@ func TestOnRefused(t *testing.T) {
 	wantCodes(t, conn, codes.ResourceExhausted)
 }
 
-// What is hidden must not be anywhere in the reply.
+// Hidden values must not be anywhere in the reply.
 func TestHideNames(t *testing.T) {
 	for _, hide := range []bool{false, true} {
 		rule := perClient(t, 1)
@@ -252,16 +252,16 @@ func TestHideNames(t *testing.T) {
 			}
 			all.WriteString(r.status.Message() + strings.Join(append(r.header.Get(policyField), r.trailer.Get(policyField)...), " "))
 			if told := strings.Contains(all.String(), "secret"); told == hide {
-				t.Errorf("call %d, hide is %v: the client is told %s", n+1, hide, &all)
+				t.Errorf("call %d, hide is %v: the client receives %s", n+1, hide, &all)
 			}
 			if n > 0 && hide && !strings.Contains(all.String(), `"policy-1"`) {
-				t.Errorf("call %d is told of no policy-1: %s", n+1, &all)
+				t.Errorf("call %d does not receive policy-1: %s", n+1, &all)
 			}
 		}
 	}
 }
 
-// gRPC's own retries wait as long as they are told, and are allowed then.
+// gRPC's own retries wait for RetryAfter, and are allowed then.
 func TestRetriesWaitForThePushback(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var attempts atomic.Int64
@@ -330,7 +330,7 @@ func TestNewNamesTheMistake(t *testing.T) {
 	}
 }
 
-// Rules can change while calls come: what is looked at and told changes along.
+// Rules can change while calls come: lookups and answers change with them.
 func TestRulesChange(t *testing.T) {
 	limiter := must.Get(ratelimit.New(perClient(t, 1)))(t)
 	i := must.Get(New(limiter, Config{}))(t)

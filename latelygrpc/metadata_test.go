@@ -68,7 +68,7 @@ func TestHideLimits(t *testing.T) {
 	}
 }
 
-// A call that no rule is about is told of none.
+// A call that no rule matches receives none.
 func TestNoMatchingRule(t *testing.T) {
 	rule := perClient(t, 1)
 	rule.When.Path = []string{"/other.Service/*"}

@@ -26,8 +26,7 @@ const (
 	talkMethod = "/test.Echo/Talk"
 )
 
-// echo is the service of the tests: Say returns what it is sent, Talk returns
-// each message. Hooks let a test look inside.
+// echo is the service of the tests: Say returns its request, Talk returns each message. Hooks let a test look inside.
 type echo struct {
 	say  func(context.Context, string) (string, error)
 	talk func(grpc.ServerStream) error
@@ -115,7 +114,7 @@ func dial(t testing.TB, target string, options ...grpc.DialOption) *grpc.ClientC
 	return conn
 }
 
-// disguise is a listener whose connections say that they come from elsewhere.
+// disguise is a listener whose connections have other remote addresses.
 type disguise struct {
 	net.Listener
 	remote net.Addr

@@ -116,7 +116,7 @@ type scenario struct {
 	hops      int
 }
 
-// truth returns the client that the server may believe: back as far as a trusted peer vouches for it.
+// truth returns the client that the server may believe: back up to the last for which a trusted peer vouches for it.
 func (s *scenario) truth() string {
 	last := len(s.proxies) - 1
 	stripped := -1 // the last proxy that left nothing of the header

@@ -19,9 +19,9 @@ func part(of match.Part, client, status string) *match.Event {
 	return e
 }
 
-// TestAnswersOfOthers has one node judge requests, and another be told of their answers, beside a rule that counts
-// requests by the same key and one by another: exactly as many failures are let through as the limit allows, and no
-// refused request is counted.
+// TestAnswersOfOthers has one node judge requests, and another receive their answers, beside a rule that counts requests by
+// the same key and one by another: exactly as many failures are allowed as the limit says, and no refused request is
+// counted.
 func TestAnswersOfOthers(t *testing.T) {
 	client := match.MustKey("client")
 	failed := match.When{Path: []string{"/login"}, Status: []string{"401"}}
@@ -63,7 +63,7 @@ func TestAnswersOfOthers(t *testing.T) {
 					t.Errorf("request %d beyond the limit: %+v", i, d)
 				}
 			}
-			if !config.batched { // else a node may not have told of what it has allowed
+			if !config.batched { // otherwise a node may not yet have sent what it has allowed
 				for rule, left := range map[string]uint64{"all": 100 - 3 - 1, "paths": 1000 - 3 - 1} {
 					r := must.Get(nodes[0].Rule(rule))(t)
 					if d := r.Peek(map[string]string{"all": "192.0.2.1", "paths": "/login"}[rule]); d.Remaining != left {

@@ -16,7 +16,7 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// banning returns a rule that bans on the hit after so many.
+// banning returns a rule that bans on the hit after a number of hits.
 func banning(name string, key match.Key, after uint64) ratelimit.Rule {
 	return ratelimit.Rule{Name: name, Key: key, Ban: &ratelimit.Ban{After: after, Span: time.Minute, For: time.Hour, Factor: 2}}
 }
@@ -35,7 +35,7 @@ func listed(t testing.TB, s *latelyredis.Store) (all []ratelimit.BanRecord) {
 	return known(t, s)
 }
 
-// known returns the bans that a store lists, which takes no round trip.
+// known returns the bans that a store lists, without a round trip.
 func known(t testing.TB, s *latelyredis.Store) (all []ratelimit.BanRecord) {
 	t.Helper()
 	for b, err := range limiterOf(t, s.Bans().Set, s).Bans().All() {
@@ -135,8 +135,8 @@ func TestLostListing(t *testing.T) {
 	}
 }
 
-// TestReasonOfBanByHand has another node see a ban by hand in its record, and list it, before the node that has banned lists
-// it: all know the reason and the source afterwards.
+// TestReasonOfBanByHand has another node find a ban by hand in its record, and list it, before the node that has banned
+// lists it: all have the reason and the source afterwards.
 func TestReasonOfBanByHand(t *testing.T) {
 	rules := set(t, limited("limits", match.MustKey("path"), ratelimit.Sliding, 10))
 	client, config := redis(t).client(t), prefixed()
@@ -157,8 +157,7 @@ func TestReasonOfBanByHand(t *testing.T) {
 	}
 }
 
-// TestBannedElsewhere has a ban of one subject hold: the ban of another subject has not
-// counted the event.
+// TestBannedElsewhere has an active ban of one subject: the ban of another subject has not counted the event.
 func TestBannedElsewhere(t *testing.T) {
 	rules := set(t, banning("by path", match.MustKey("path"), 0), banning("by host", match.MustKey("host"), 2))
 	store, _ := pair(t, rules)
@@ -170,7 +169,7 @@ func TestBannedElsewhere(t *testing.T) {
 		}
 	}
 	if o := ask(t, store, rules, about(1, "h"))[0].Outcome; o.Refused || o.Remaining != 1 {
-		t.Errorf("%+v, want allowed with 1 left of 2: what a ban refused is no hit", o)
+		t.Errorf("%+v, want allowed with 1 left of 2: an event refused by a ban is not a hit", o)
 	}
 	ask(t, store, rules, about(1, "h"))
 	if o := ask(t, store, rules, about(0, "/"), about(1, "h"))[1].Outcome; !o.Skipped || o.Started {
@@ -206,7 +205,7 @@ func TestBanExpiry(t *testing.T) {
 	}
 }
 
-// TestExtended has hits extend a ban: the record knows of each, and the list of one a second.
+// TestExtended has hits extend a ban: the record has each end, and the list one a second.
 func TestExtended(t *testing.T) {
 	r := banning("flood", match.MustKey("path"), 0)
 	r.Ban.Extend = true
@@ -226,8 +225,8 @@ func TestExtended(t *testing.T) {
 	}
 }
 
-// TestConcurrentEndedMeanwhile has a node see a ban, and learn of it only after another node has
-// ended it: no list has it afterwards, and whoever received its beginning receives its end.
+// TestConcurrentEndedMeanwhile has a node find a ban, and read its beginning from the list only after another node has
+// ended it: no list has it afterwards, and each node that received its beginning receives its end.
 func TestConcurrentEndedMeanwhile(t *testing.T) {
 	rules := set(t, banning("flood", match.MustKey("path"), 1000))
 	config := prefixed()
@@ -243,7 +242,7 @@ func TestConcurrentEndedMeanwhile(t *testing.T) {
 	proxy := redis(t).Watch(t)
 	late, other := store(proxy.Client(t), told), store(redis(t).client(t), config)
 	ask(t, late, rules, about(0, "before")) // so that the scripts are known
-	// sees has the node see the ban, if its script runs within a pause, and hear of that after the ban was ended.
+	// sees has the node find the ban, if its script runs within a pause, and publish it after the ban was ended.
 	sees := func(pause time.Duration) bool {
 		ban(t, other, "flood", "bob")
 		seen := proxy.Scripts()
@@ -273,7 +272,7 @@ func TestConcurrentEndedMeanwhile(t *testing.T) {
 		}
 	}
 	if began.Load() != ended.Load() {
-		t.Errorf("told of %d bans that began, and %d that ended", began.Load(), ended.Load())
+		t.Errorf("received %d bans that began, and %d that ended", began.Load(), ended.Load())
 	}
 	// Another ban of the key is another matter.
 	ban(t, other, "flood", "bob")

@@ -17,9 +17,8 @@ import (
 	"github.com/lately-go/lately/latelyredis"
 )
 
-// testNodeStopped stops one node of a cluster while goroutines decide about keys of all: calls about
-// its keys soon fail at once, others are answered, and the store decides about all again as soon as
-// the node goes on.
+// testNodeStopped stops one node of a cluster while goroutines decide about keys on all: calls for its keys soon fail at
+// once, others are answered, and the store decides about all again as soon as the node goes on.
 func testNodeStopped(t *testing.T, c *redistest.Cluster) {
 	rules := anyRules(t)
 	client := c.Client(t, func(o *rueidis.ClientOption) { o.AlwaysPipelining = true }) // see docs/redis.md

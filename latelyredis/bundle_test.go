@@ -82,8 +82,8 @@ func TestBundleRepairs(t *testing.T) {
 	}
 }
 
-// TestBundleCrosses has a client that takes a cluster of one node for a single server: after
-// one error, each subject gets a command of its own.
+// TestBundleCrosses has a client that takes a cluster of one node for a single server: after one error, each subject gets a
+// command of its own.
 func TestBundleCrosses(t *testing.T) {
 	s := &server{redistest.NewCluster(t, 1).Nodes[0]}
 	p, client := watched(t, s)
@@ -102,8 +102,8 @@ func TestBundleCrosses(t *testing.T) {
 	}
 }
 
-// TestBundlesKeepOrder peeks at a key, takes it, and peeks again, in one batch: the last answer has what was taken before it. Redis knows
-// the scripts: one that it does not know is sent again, behind the others.
+// TestBundlesKeepOrder peeks at a key, takes it, and peeks again, in one batch: the last answer includes the take. Redis
+// has the scripts: a script that it lacks is sent again, behind the others.
 func TestBundlesKeepOrder(t *testing.T) {
 	rules := eachRules(t)
 	limiter := limiterOf(t, rules, newStore(t, redis(t).client(t), rules, prefixed())).Internal()

@@ -25,7 +25,7 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// uncheckedVariable makes TestDamagedReplies use connections without a check, of which the process ends.
+// uncheckedVariable makes TestDamagedReplies use connections without a check, which crash the process.
 const uncheckedVariable = "TEST_UNCHECKED_REPLIES"
 
 // checked makes a client check replies.
@@ -111,8 +111,8 @@ func TestDamagedReplies(t *testing.T) {
 	}
 }
 
-// flood has limiters decide until so many replies were damaged, about the next key after each decisions. It returns how
-// many were allowed above most for each key, how many were asked for, and how many the server decided.
+// flood has limiters decide until a number of replies were damaged, about the next key after each decisions. It returns how
+// many were allowed above most for each key, how many were requested, and how many the server decided.
 func (d *damager) flood(limiters []*ratelimit.Limiter, until, each, most int) (over int, asked, answered int64) {
 	var all sync.WaitGroup
 	var mu sync.Mutex
@@ -147,7 +147,7 @@ func takePath(l *ratelimit.Limiter, path string) ratelimit.Decision {
 	return l.Take(&e)
 }
 
-// watchMemory returns a function that returns the most memory that was in use since, beyond what is now.
+// watchMemory returns a function that returns the largest growth of the memory in use since then.
 func watchMemory(t testing.TB) (peak func() uint64) {
 	debug.FreeOSMemory() // of earlier tests
 	var most atomic.Uint64
@@ -192,8 +192,8 @@ func TestUncheckedReplies(t *testing.T) {
 	}
 }
 
-// TestDamagedTopology damages the replies of all nodes of a cluster, and of Sentinel and those it watches: what clients
-// read by themselves, in goroutines of their own.
+// TestDamagedTopology damages the replies of all nodes of a cluster, and of Sentinel and its servers: clients read these by
+// themselves, in goroutines of their own.
 func TestDamagedTopology(t *testing.T) {
 	t.Parallel()
 	rules := set(t, limited("limit", match.MustKey("path"), ratelimit.Sliding, 100))

@@ -34,8 +34,8 @@ func TestCluster(t *testing.T) {
 	t.Run("OneNode", func(t *testing.T) { testOneNode(t, c) })
 }
 
-// inSlot returns n keys whose subjects of a rule by path are in the same slot as the first,
-// which is not that of the list of bans.
+// inSlot returns n keys whose subjects under a rule by path are in the same slot as the first, another than the slot of the
+// list of bans.
 func inSlot(t testing.TB, c *redistest.Cluster, prefix string, n int) (keys []string, node, slot int) {
 	t.Helper()
 	client := c.Nodes[0].Client(t)
@@ -50,12 +50,12 @@ func inSlot(t testing.TB, c *redistest.Cluster, prefix string, n int) (keys []st
 	return keys, node, slot
 }
 
-// A flood asks a store for one key after the other.
+// A flood takes one key after the other from a store.
 type flood struct {
 	rules    *ratelimit.Set
 	subjects []int // the rules
 	keys     []string
-	each     int // how often each goroutine asks for each key, at least
+	each     int // how often each goroutine takes each key, at least
 	allowed  map[string]*atomic.Int64
 	answered atomic.Int64
 }
@@ -68,8 +68,8 @@ func newFlood(rules *ratelimit.Set, subjects []int, each int, keys ...string) *f
 	return f
 }
 
-// run asks, at least until ends is closed if it is not nil, and complains of each request that is not decided. A slot that moves may have one of
-// the keys of a subject on each node: then nothing is counted, and it asks again.
+// run takes keys, at least until ends is closed if it is not nil, and reports each request without a decision. A slot that
+// moves may have one of the keys of a subject on each node: then nothing is counted, and it takes again.
 func (f *flood) run(t testing.TB, s *latelyredis.Store, ends <-chan struct{}) {
 	goesOn := func() bool {
 		select {
@@ -108,9 +108,8 @@ func (f *flood) ask(s *latelyredis.Store, key string) *latelyredis.Request {
 	return r
 }
 
-// testSlotMoves moves a slot from node to node while two stores with clients of their own decide
-// about its keys: each decision is made, and exactly as many are allowed as the limit says,
-// whether a subject has one key or two.
+// testSlotMoves moves a slot from node to node while two stores with clients of their own decide about its keys: each
+// decision is made, and exactly the limit is allowed, whether a subject has one key or two.
 func testSlotMoves(t *testing.T, c *redistest.Cluster) {
 	const limit, goroutines = 400, 4
 	path, config := match.MustKey("path"), latelyredis.Config{Prefix: "lately:"} // which the user is limited to
@@ -161,8 +160,8 @@ func testSlotMoves(t *testing.T, c *redistest.Cluster) {
 	}
 }
 
-// testBatchedMoves moves the slot of a key from node to node while three nodes with Batched use up its
-// limit: they allow that, and no more than the bound.
+// testBatchedMoves moves the slot of a key from node to node while three nodes with Batched use up its limit: they allow
+// it, and no more than the bound.
 func testBatchedMoves(t *testing.T, c *redistest.Cluster) {
 	const n, moves = 20_000, 3
 	contest := newContest(t, batched(), n, c.Client(t), c.Client(t), c.Client(t))
@@ -195,8 +194,8 @@ func testBatchedMoves(t *testing.T, c *redistest.Cluster) {
 	load.Wait()
 }
 
-// testNewSubject asks for a subject of two keys that are not there yet, in a slot that moves:
-// the server decides about it only when the slot has moved, and the store asks again until then.
+// testNewSubject takes a subject of two new keys in a slot that moves: the server decides about it only after the move, and
+// the store repeats its call until then.
 func testNewSubject(t *testing.T, c *redistest.Cluster) {
 	path, config := match.MustKey("path"), prefixed()
 	rules := set(t, limited("one", path, ratelimit.Sliding, 10), limited("other", path, ratelimit.Exact, 10))
@@ -218,7 +217,7 @@ func testNewSubject(t *testing.T, c *redistest.Cluster) {
 		}
 	}
 	if rejected < 100 {
-		t.Errorf("the node asked %d times to try again, want that it was tried for long", rejected)
+		t.Errorf("the node answered %d times with TRYAGAIN, want more", rejected)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
 	defer cancel()
@@ -231,15 +230,14 @@ func testNewSubject(t *testing.T, c *redistest.Cluster) {
 	}
 }
 
-// tryAgain reports whether a call was not judged since the keys of its subject are on two nodes.
+// tryAgain reports whether a call was not judged because the keys of its subject are on two nodes.
 func tryAgain(err error) bool {
 	answer, ok := errors.AsType[*latelyredis.ServerError](err)
 	return ok && answer.Code == "TRYAGAIN"
 }
 
-// testClusterBans has the list of bans on one node and the records on all: bans of each node are
-// learned and listed. Those that began while the slot of the list moved hold at once, and are
-// listed when it has moved.
+// testClusterBans has the list of bans on one node and the records on all: bans of each node are received and listed. Those
+// that began while the slot of the list moved hold at once, and are listed after the move.
 func testClusterBans(t *testing.T, c *redistest.Cluster) {
 	config := prefixed()
 	rules := set(t, banning("flood", match.MustKey("path"), 0))

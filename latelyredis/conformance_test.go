@@ -18,8 +18,8 @@ func TestConforms(t *testing.T) {
 	conforms(t, redis(t).client(t), 30)
 }
 
-// conforms runs the cases with random requests of so many steps, five times as many in the long form and a third in the
-// short form. The memory store has 150.
+// conforms runs the cases with a number of random requests, five times as many in the long form and a third in the short
+// form. The memory store has 150.
 func conforms(t *testing.T, client rueidis.Client, steps int) {
 	t.Helper()
 	if longForm() {

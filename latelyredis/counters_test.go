@@ -22,7 +22,7 @@ import (
 	"github.com/lately-go/lately/window"
 )
 
-// countedWindows are those of counters in tests.
+// countedWindows are the windows of counters in tests.
 var countedWindows = []window.Window{{Span: time.Second, Slot: time.Second / 10}, {Span: 9 * time.Second, Slot: 900 * time.Millisecond}, {Span: time.Hour, Slot: 6 * time.Minute}}
 
 // A countsRun is random histories of nodes that share a counter, beside one table that counts the same.
@@ -45,7 +45,7 @@ type countsNode struct {
 	clock atomic.Int64
 }
 
-// countersAt returns counters that share what they count when the test says so.
+// countersAt returns counters that exchange their counts when the test calls for it.
 func countersAt(t testing.TB, client rueidis.Client, prefix string, now, node *atomic.Int64) *latelyredis.Counters {
 	t.Helper()
 	return must.Get(latelyredis.NewCountersAt(client, latelyredis.CountersConfig{Prefix: prefix}, now, node))(t)
@@ -92,7 +92,7 @@ func (r *countsRun) wait(d time.Duration) {
 	}
 }
 
-// settle has all nodes tell and learn everything.
+// settle has all nodes send and receive everything.
 func (r *countsRun) settle() {
 	for range 60 {
 		for _, n := range r.nodes {
@@ -219,7 +219,7 @@ func sharing(t testing.TB, client rueidis.Client, config latelyredis.CountersCon
 	return n
 }
 
-// total returns the adds of all keys that n knows of.
+// total returns the adds of all keys in n.
 func (n *countsNode) total(t testing.TB) (sum uint64) {
 	table, now := n.Counts()
 	top, err := table.TopAt(now, 1000, time.Hour)
@@ -232,7 +232,7 @@ func (n *countsNode) total(t testing.TB) (sum uint64) {
 	return sum
 }
 
-// wantTotal waits until each node knows of so many adds, and of no more a little later.
+// wantTotal waits until each node has this many adds, and checks that it has no more a little later.
 func wantTotal(t testing.TB, want uint64, nodes ...*countsNode) {
 	t.Helper()
 	for i, n := range nodes {
@@ -243,12 +243,12 @@ func wantTotal(t testing.TB, want uint64, nodes ...*countsNode) {
 			t.Errorf("node %d has %d adds, want %d", i, got, want)
 		}
 		if n.Unshared() != 0 {
-			t.Errorf("node %d has not told of %d adds", i, n.Unshared())
+			t.Errorf("node %d has not sent %d adds", i, n.Unshared())
 		}
 	}
 }
 
-// TestCountersLoad has goroutines add on nodes while others start, and get what was counted, and one ends.
+// TestCountersLoad has goroutines add on nodes while others start and receive the counts, and one ends.
 func TestCountersLoad(t *testing.T) {
 	client, config := redis(t).client(t), latelyredis.CountersConfig{Prefix: prefixed().Prefix}
 	nodes := []*countsNode{sharing(t, client, config), sharing(t, client, config)}
@@ -288,12 +288,12 @@ func TestCountersLoad(t *testing.T) {
 	runtime.Gosched()
 	close(last)
 	all.Wait()
-	nodes[1].Close() // tells the rest
+	nodes[1].Close() // sends the rest
 	wantTotal(t, adds.Load(), nodes[0], nodes[2], nodes[3], nodes[4])
 }
 
-// TestCountersOutage takes Redis away while nodes count, once for good with all that it has. Adds do not fail, and
-// all are in the counts of all nodes afterwards.
+// TestCountersOutage takes Redis away while nodes count, once for good with all its data. Adds do not fail, and all are in
+// the counts of all nodes afterwards.
 func TestCountersOutage(t *testing.T) {
 	t.Parallel()
 	s := own(t)
@@ -328,7 +328,7 @@ func TestCountersOutage(t *testing.T) {
 	must.Do(t, s.Run())
 	add()
 	wantTotal(t, sum, nodes...)
-	// One that starts has all, although Redis has lost what it had.
+	// A new node receives all, although Redis has lost its data.
 	wantTotal(t, sum, sharing(t, s.client(t), latelyredis.CountersConfig{}))
 }
 
@@ -362,8 +362,8 @@ func testClusterCounters(t *testing.T, c *redistest.Cluster) {
 	wantTotal(t, sum, append(nodes, sharing(t, c.Client(t, asDocumented), latelyredis.CountersConfig{}))...)
 }
 
-// TestCountersForm has a newer version write an entry, and then a state, in another form: a node leaves them out,
-// says so, and counts what it can read.
+// TestCountersForm has a newer version write an entry, and then a state, in another form: a node leaves them out, reports
+// it, and counts what it can read.
 func TestCountersForm(t *testing.T) {
 	client, prefix := redis(t).client(t), prefixed().Prefix
 	now, clock := clockAt(time.Now()), clockAt(time.Now())
@@ -393,7 +393,7 @@ func TestCountersForm(t *testing.T) {
 	do(t, client, "XADD", tag+"state", "*", "end", last)
 	pages[2].Add("/", 1)
 	if more, err := pass(2); err == nil || more || !strings.Contains(err.Error(), "upgrade this one") {
-		t.Errorf("a state in another form: %v, and the node asks again at once: %v", err, more)
+		t.Errorf("a state in another form: %v, and the node requests it again at once: %v", err, more)
 	}
 	for i, want := range []struct{ sum, unread uint64 }{{5, 1}, {5, 1}, {1, 0}} {
 		table, at := pages[i].Counts()
@@ -413,8 +413,8 @@ func TestCountersForm(t *testing.T) {
 	}
 }
 
-// TestCountersFull counts more keys than a node keeps until Redis has confirmed them: it says how many others were
-// not told.
+// TestCountersFull counts more keys than a node keeps until Redis has confirmed them: it reports how many others were not
+// sent.
 func TestCountersFull(t *testing.T) {
 	c := countersAt(t, redis(t).client(t), prefixed().Prefix, clockAt(time.Now()), clockAt(time.Now()))
 	pages := pagesOf(t, c, window.Window{Span: time.Hour, Slot: time.Hour})
@@ -425,7 +425,7 @@ func TestCountersFull(t *testing.T) {
 		}
 	}
 	if got := c.Unshared(); got != keys-latelyredis.MaxOpen {
-		t.Errorf("%d of %d adds are not told of, want %d", got, keys, keys-latelyredis.MaxOpen)
+		t.Errorf("%d of %d adds are not sent, want %d", got, keys, keys-latelyredis.MaxOpen)
 	}
 	if testing.AllocsPerRun(1000, func() { pages.Add("/7", 1) }) > 0 {
 		t.Error("an add to a key that was noted allocates")

@@ -14,7 +14,7 @@ import (
 // A damager damages replies on their way from servers.
 type damager struct {
 	mu     sync.Mutex
-	every  int // one reply in so many is damaged, on average; 0 for none
+	every  int // one reply in this many is damaged, on average; 0 for none
 	rng    *rand.Rand
 	done   int
 	unseen int // that no check of frames can find: what is within a string, and which reply is for which command
@@ -22,7 +22,7 @@ type damager struct {
 
 func newDamager(seed uint64) *damager { return &damager{rng: rand.New(rand.NewPCG(seed, 0))} }
 
-// damageOneIn makes d damage one reply in so many from now on, or none.
+// damageOneIn makes d damage one reply in n from now on, or none.
 func (d *damager) damageOneIn(every int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

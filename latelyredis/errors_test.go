@@ -37,8 +37,8 @@ func take(ctx context.Context, s *latelyredis.Store, rules *ratelimit.Set, key s
 	return r
 }
 
-// TestServerErrors has a server answer each of these errors: they reach the caller with their
-// code and what to do, and nothing is counted.
+// TestServerErrors has a server answer each of these errors: they reach the caller with their code and what to do, and
+// nothing is counted.
 func TestServerErrors(t *testing.T) {
 	cases := []struct {
 		code   string
@@ -102,7 +102,7 @@ func TestDocumentedErrors(t *testing.T) {
 		delete(documented, word)
 	}
 	if len(documented) > 0 {
-		t.Errorf("the table has %v, which are no errors that the store explains", documented)
+		t.Errorf("the table has %v, which the store does not explain", documented)
 	}
 }
 

@@ -55,8 +55,7 @@ func Example() {
 	}
 }
 
-// Counts that all processes share: an add in one is in the counts of all within some hundred
-// milliseconds.
+// Counts that all processes share: an add in one is in the counts of all within some hundred milliseconds.
 func ExampleCounters() {
 	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{"127.0.0.1:6379"}, DialCtxFn: latelyredis.Dial})
 	if err != nil {

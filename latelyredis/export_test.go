@@ -52,9 +52,9 @@ func NewAt(client rueidis.Client, set *ratelimit.Set, c Config, now *atomic.Int6
 	return s, err
 }
 
-// NewKnowing returns a Store that uses its copy of the bans and what it knows of refusals, like one
-// of New, but runs nothing in the background: the test calls Sync. The clock of the server is
-// now, and that of the node is node, in microseconds.
+// NewKnowing returns a Store that uses its copy of the bans and its records of refusals, like one from New, but runs
+// nothing in the background: the test calls Sync. The clock of the server is now, and that of the node is node, in
+// microseconds.
 func NewKnowing(client rueidis.Client, set *ratelimit.Set, c Config, now, node *atomic.Int64) (*Store, error) {
 	s, err := NewAt(client, set, c, now)
 	if err == nil {
@@ -77,7 +77,7 @@ func (s *Store) SyncLocked(ctx context.Context) error {
 	return err
 }
 
-// Locked reports whether s is locked for its copy of the bans to be brought up to date.
+// Locked reports whether s is locked for an update of its copy of the bans.
 func (s *Store) Locked() bool {
 	if s.syncing.TryLock() {
 		s.syncing.Unlock()

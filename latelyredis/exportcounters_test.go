@@ -8,8 +8,8 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// countsClock is instead of clock.lua in the script of counters: the time is taken from the end of
-// its arguments. Keys stay for a day, since the time of the server is another.
+// countsClock replaces clock.lua in the script of counters: the time is taken from the end of its arguments. Keys stay for
+// a day, since the time of the server is another.
 const countsClock = `
 local now, call = tonumber(table.remove(ARGV)), redis.call
 local redis = {call = function(command, ...)
@@ -19,8 +19,8 @@ local redis = {call = function(command, ...)
 end}
 `
 
-// NewCountersAt returns Counters that run nothing in the background: the test calls Pass. The clock of
-// the server is now, and that of the node is node, in microseconds.
+// NewCountersAt returns Counters that run nothing in the background: the test calls Pass. The clock of the server is now,
+// and that of the node is node, in microseconds.
 func NewCountersAt(client rueidis.Client, config CountersConfig, now, node *atomic.Int64) (*Counters, error) {
 	c, err := newCounters(config, countsClock)
 	if err == nil {
@@ -61,11 +61,11 @@ func (c *Counters) PassBy(ctx context.Context, conn Conn) error {
 // MaxOpen is how many keys are noted until entries are made.
 const MaxOpen = maxOpen
 
-// ForgetSeqs has c not know which entries it has counted.
+// ForgetSeqs makes c lose which entries it has counted.
 func (c *Counters) ForgetSeqs() { clear(c.seqs) }
 
 // ForgetOwn has c count its own entries that it reads.
 func (c *Counters) ForgetOwn() { c.ownFrom = 1 << 62 }
 
-// At returns the time of Redis as c knows it.
+// At returns the time of Redis in c.
 func (c *Counters) At() time.Time { return time.Unix(0, c.now()) }

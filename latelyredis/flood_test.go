@@ -12,8 +12,8 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// TestFlood has goroutines ask for a key that is refused: no script runs, and a decision does not
-// allocate. A rule that counts refusals, or bans after them, counts all.
+// TestFlood takes a key that is refused from several goroutines: no script runs, and a decision does not allocate. A rule
+// that counts refusals, or bans after them, counts all.
 func TestFlood(t *testing.T) {
 	now := clockAt(time.Now())
 	path := match.MustKey("path")
@@ -71,8 +71,8 @@ func TestFlood(t *testing.T) {
 	}
 }
 
-// TestRefusalEnds refuses a key on one node. Another gives back and ends, or all keys are gone: the
-// first allows it again, long before it would by itself.
+// TestRefusalEnds refuses a key on one node. Another gives back and ends, or all keys are deleted: the first allows it
+// again, long before it would by itself.
 func TestRefusalEnds(t *testing.T) {
 	s := own(t)
 	admin := s.client(t)

@@ -30,7 +30,7 @@ func batched() latelyredis.Config {
 type load struct {
 	*fleet
 	limit ratelimit.Limit
-	times []int64 // of what was allowed, in microseconds
+	times []int64 // of the allowed events, in microseconds
 	alone int     // how many of these without a round trip
 }
 
@@ -59,7 +59,7 @@ func (l *load) run(t testing.TB, rnd *rand.Rand, spoil func(*latelyredis.Store))
 			s.Merge(context.Background())
 			s.LoseAnswers(false)
 		case 1, 2:
-			if s.Merge(context.Background()); !s.Merge(context.Background()) { // what waited for what was sent again
+			if s.Merge(context.Background()); !s.Merge(context.Background()) { // what waited for a repeated call
 				t.Fatal("allowed events are not sent")
 			}
 		case 3:
@@ -102,9 +102,9 @@ func (l *load) most() (most int) {
 	return most
 }
 
-// TestBatchedBound allows random events by three nodes with Batched, which merge at random times and
-// lose answers: no window has more than the bound. Nodes that take all that is left for themselves, or
-// whose allowed events are not counted, are found out.
+// TestBatchedBound allows random events by three nodes with Batched, which merge at random times and lose answers: no
+// window has more than the bound. Nodes that take all that is left for themselves, or whose allowed events are not counted,
+// are found out.
 func TestBatchedBound(t *testing.T) {
 	t.Parallel()
 	rounds := 60
@@ -150,7 +150,7 @@ type contest struct {
 	n              uint64 // the limit, of a day
 	rules          *ratelimit.Set
 	stores         []*latelyredis.Store
-	upTo           atomic.Int64 // goroutines wait when so many were allowed
+	upTo           atomic.Int64 // goroutines wait after this many were allowed
 	allowed, alone atomic.Int64
 }
 
@@ -219,12 +219,12 @@ func TestBatchedLoad(t *testing.T) {
 	late := quiet(t, s.client(t), rules, config)
 	o := ask(t, late, rules, about(0, "k"))[0].Outcome
 	if !o.Refused {
-		t.Errorf("%+v after all was told, want it refused", o)
+		t.Errorf("%+v after all was sent, want it refused", o)
 	}
 }
 
-// TestBatchedOnce loses answers to what is sent: it is sent again, and counted once. What was given
-// back before is not counted, and what is after, is given back.
+// TestBatchedOnce loses answers: the message is sent again, and counted once. Units given back before are not counted, and
+// later ones are given back.
 func TestBatchedOnce(t *testing.T) {
 	r := limited("r", match.MustKey("path"), ratelimit.Exact, 1000)
 	config := batched()
@@ -282,8 +282,7 @@ func TestBatchedOnce(t *testing.T) {
 	}
 }
 
-// TestBatchedLate has what a node has sent arrive once more, after what it has sent later: it is counted
-// once.
+// TestBatchedLate has a message of a node arrive once more, after a later message: it is counted once.
 func TestBatchedLate(t *testing.T) {
 	f := newFleet(t, redis(t), set(t, limited("r", match.MustKey("path"), ratelimit.Exact, 1000)), batched())
 	s, ctx := f.stores[0], context.Background()
@@ -305,8 +304,8 @@ func TestBatchedLate(t *testing.T) {
 	}
 }
 
-// TestBatchedUnanswered has a node that gets no answers while it allows and sends one event after
-// the other: it allows no more than it was granted, an eighth of what was left.
+// TestBatchedUnanswered has a node that gets no answers while it allows and sends one event after the other: it allows no
+// more than it was granted, an eighth of what was left.
 func TestBatchedUnanswered(t *testing.T) {
 	f := newFleet(t, redis(t), set(t, limited("r", match.MustKey("path"), ratelimit.Exact, 1000)), batched())
 	s := f.stores[0]
@@ -323,8 +322,8 @@ func TestBatchedUnanswered(t *testing.T) {
 	}
 }
 
-// TestBatchedRules has rules for which Redis decides about each event, or which it must not be asked
-// about when another one of the event is.
+// TestBatchedRules has rules for which Redis decides about each event, or for which it must not be called when another rule
+// of the event already refuses.
 func TestBatchedRules(t *testing.T) {
 	path := match.MustKey("path")
 	plain := limited("plain", path, ratelimit.Sliding, 1000)
@@ -355,8 +354,8 @@ func TestBatchedRules(t *testing.T) {
 	}
 }
 
-// TestMergesTogether allows events of many keys and tells Redis of them: a script is told of several keys, each of which
-// it counts once, also if the answers are lost.
+// TestMergesTogether allows events of many keys and sends them to Redis: a script receives several keys, and counts each
+// once, also if the answers are lost.
 func TestMergesTogether(t *testing.T) {
 	s := redis(t)
 	p := s.Watch(t)
@@ -392,7 +391,7 @@ func TestMergesTogether(t *testing.T) {
 		if !store.Merge(t.Context()) {
 			t.Fatal("the merge was not answered")
 		}
-		if n := p.Scripts() - before; n > 2*keys/8 { // twice if the script is not known yet
+		if n := p.Scripts() - before; n > 2*keys/8 { // twice if the script is new to Redis
 			t.Errorf("a merge of %d keys takes %d scripts, want %d", keys, n, keys/8)
 		}
 	}
@@ -407,7 +406,7 @@ func TestMergesTogether(t *testing.T) {
 	}
 }
 
-// TestNodesAtLeast has a store count the nodes that the Config says before it has heard of any, and more when it has.
+// TestNodesAtLeast has a store count the number of nodes in the Config before it has heard of any, and more when it has.
 func TestNodesAtLeast(t *testing.T) {
 	rules, client, config := anyRules(t), redis(t).client(t), prefixed()
 	config.Nodes = 2

@@ -11,8 +11,8 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// An outage is three nodes under balanced load whose server is killed: each has an event of each rule
-// at each time. Bans have begun on one node each before.
+// An outage is three nodes under balanced load whose server is killed: each has an event of each rule at each time. Bans
+// have begun on one node each before.
 type outage struct {
 	limiters []*ratelimit.Limiter
 	stores   []*latelyredis.Store
@@ -21,7 +21,7 @@ type outage struct {
 	fallen   int         // decisions by a node alone
 }
 
-// newOutage starts the nodes, and begins a ban on each, which all learn of.
+// newOutage starts the nodes, and begins a ban on each, which all receive.
 func newOutage(t testing.TB, s *server, n uint64) (o *outage, rules *ratelimit.Set, config latelyredis.Config) {
 	t.Helper()
 	local, closed := limited("local", match.MustKey("path"), ratelimit.Sliding, n), limited("closed", match.MustKey("user"), ratelimit.GCRA, 1e6)

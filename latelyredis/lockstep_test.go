@@ -71,8 +71,7 @@ func decided(l *ratelimit.Limiter) (all []ratelimit.RuleStats) {
 	return all
 }
 
-// outcomes returns the outcome of each rule, with waiting times as Redis has them, and as
-// the last the decision.
+// outcomes returns the outcome of each rule, with waiting times at the precision of Redis, and last the decision.
 func outcomes(l *ratelimit.Limiter, at time.Time, e *match.Event, n uint64, peek bool) (all []string, d ratelimit.Decision) {
 	var outs []ratelimit.Outcome
 	if peek {
@@ -93,7 +92,7 @@ func outcomes(l *ratelimit.Limiter, at time.Time, e *match.Event, n uint64, peek
 
 // randomRules returns rules of one key.
 func randomRules(rnd *rand.Rand) (rules []ratelimit.Rule) {
-	single := rnd.IntN(2) == 0 // a rule of one limit has scripts of its own
+	single := rnd.IntN(2) == 0 // a rule with one limit has scripts of its own
 	for i := range 1 + rnd.IntN(3) {
 		r := ratelimit.Rule{Name: fmt.Sprint("r", i), Key: match.MustKey("path"), Algorithm: ratelimit.Algorithm(rnd.IntN(len(limit.Algorithms())))}
 		r.Shadow, r.CountRefused = rnd.IntN(4) == 0, rnd.IntN(4) == 0

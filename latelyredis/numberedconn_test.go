@@ -10,7 +10,7 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// A misplacedAnswers is a Conn that returns to each command the answers to the one before it, as after a lost reply.
+// A misplacedAnswers is a Conn that returns to each command the answers to the previous one, as after a lost reply.
 type misplacedAnswers struct {
 	latelyredis.Conn
 	before []latelyredis.Reply

@@ -11,8 +11,8 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// TestOnBanCallsStore begins a ban on one store. Another store receives it, and its OnBan uses the
-// store: no lock is held. A store that calls OnBan while it learns is found out.
+// TestOnBanCallsStore begins a ban on one store. Another store receives it, and its OnBan uses the store: no lock is held.
+// A store that calls OnBan while it reads the list is found out.
 func TestOnBanCallsStore(t *testing.T) {
 	for _, x := range []struct {
 		name   string
@@ -37,17 +37,17 @@ func TestOnBanCallsStore(t *testing.T) {
 					t.Error(err)
 				}
 				if got := known(t, second); len(got) != 1 || got[0].Key[0] != b.Key[0] {
-					t.Errorf("OnBan is told of %+v, and %+v are listed", b, got)
+					t.Errorf("OnBan receives %+v, and %+v are listed", b, got)
 				}
 			}
 			second = knowing(t, client, rules, config, now, now)
-			if err := second.Sync(t.Context()); err != nil { // what held before is not told
+			if err := second.Sync(t.Context()); err != nil { // an earlier ban is not reported
 				t.Fatal(err)
 			}
 			ask(t, first, rules, about(0, "flooder"))
 			must.Do(t, x.sync(second, t.Context()))
 			if told != 1 || locked != x.locked {
-				t.Errorf("told of %d bans, want 1; locked %v, want %v", told, locked, x.locked)
+				t.Errorf("received %d bans, want 1; locked %v, want %v", told, locked, x.locked)
 			}
 		})
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/lately-go/lately/latelyredis"
 )
 
-// A played is a connection whose server sends what a test says.
+// A played is a connection whose server sends what a test scripts.
 type played struct {
 	net.Conn
 	to     []byte // the client
@@ -93,8 +93,7 @@ func switched(text string) string {
 	return fmt.Sprintf(">3\r\n$7\r\nmessage\r\n$14\r\n+switch-master\r\n$%d\r\n%s\r\n", len(text), text)
 }
 
-// TestCheckedConn plays conversations: commands behind ">", and replies, of which the last is the only one that may be
-// damaged.
+// TestCheckedConn plays conversations: commands behind ">", and replies; only the last may be damaged.
 func TestCheckedConn(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -123,7 +122,7 @@ func TestCheckedConn(t *testing.T) {
 		{"a subscription in a transaction", []string{"> SUBSCRIBE a", "+QUEUED\r\n"}, "not what the command answers"},
 		{"subscriptions of version 2", []string{"> HELLO 2", helloArray, "> SUBSCRIBE a", old(confirmA), old(messageA), "> UNSUBSCRIBE a", "> PING", old(leaveA), "*2\r\n$4\r\npong\r\n$0\r\n\r\n"}, ""},
 		{"a message of version 2 in version 3", []string{"> HELLO 3", helloMap, "> SUBSCRIBE a", confirmA, old(messageA)}, "no command"},
-		{"version 3 that the server does not know", []string{"> HELLO 3", "-ERR unknown command\r\n", "> SUBSCRIBE a", old(confirmA), old(messageA)}, ""},
+		{"version 3 that the server does not support", []string{"> HELLO 3", "-ERR unknown command\r\n", "> SUBSCRIBE a", old(confirmA), old(messageA)}, ""},
 		{"the end of subscriptions", []string{"> UNSUBSCRIBE a", "> PING", "> GET a", leaveA, "+PONG\r\n", "+OK\r\n"}, ""},
 		{"the end of subscriptions, refused", []string{"> UNSUBSCRIBE a", "> PING", "-NOPERM no\r\n", noPing, "> GET a", "+OK\r\n", "+OK\r\n"}, "no command"},
 		{"the end of subscriptions without PING", []string{"> UNSUBSCRIBE a", "> PUNSUBSCRIBE", "> GET a", leaveA, leaveA, "+OK\r\n", "+OK\r\n"}, "no command"},
@@ -166,7 +165,7 @@ func TestCheckedConn(t *testing.T) {
 				case want != "" && (err == nil || !strings.Contains(err.Error(), want)):
 					t.Errorf("%s: %q: %v, want an error with %q", tt.name, s, err, want)
 				case want != "" && (got == s || errs != 1 || !w.server.closed):
-					t.Errorf("%s: passed as %q, told %d times, closed %v", tt.name, got, errs, w.server.closed)
+					t.Errorf("%s: passed as %q, reported %d times, closed %v", tt.name, got, errs, w.server.closed)
 				}
 			}
 		}
@@ -206,10 +205,10 @@ func TestLostReply(t *testing.T) {
 			}
 			if want == "" {
 				if err != nil || told > 0 {
-					t.Errorf("no reply lost: %v, told %d times", err, told)
+					t.Errorf("no reply lost: %v, reported %d times", err, told)
 				}
 			} else if err == nil || !strings.Contains(err.Error(), want) || told != 1 || !w.server.closed {
-				t.Errorf("after %v: %v, told %d times, closed %v: want %q", time.Since(begun), err, told, w.server.closed, want)
+				t.Errorf("after %v: %v, reported %d times, closed %v: want %q", time.Since(begun), err, told, w.server.closed, want)
 			}
 		})
 	}
@@ -244,8 +243,8 @@ func TestStalledServer(t *testing.T) {
 	}
 }
 
-// TestEndWhileACommandWaits ends a connection, by the server or by the client, before a command that must wait for
-// replies, and while one waits: nothing waits for them any more, and this is no damage.
+// TestEndWhileACommandWaits ends a connection, by the server or by the client, before a command that must wait for replies,
+// and while one waits: the wait ends, and this does not count as damage.
 func TestEndWhileACommandWaits(t *testing.T) {
 	const command, reply = "*1\r\n$4\r\nTIME\r\n", "*0\r\n"
 	for _, byServer := range []bool{true, false} {
@@ -369,7 +368,7 @@ func (c *modelClient) read(v resptest.Value) error {
 	return nil
 }
 
-// FuzzCheckedConn has a connection carry commands and replies in any order: none of what passes makes the client panic.
+// FuzzCheckedConn has a connection carry commands and replies in any order: whatever passes, the client does not panic.
 func FuzzCheckedConn(f *testing.F) {
 	commands := []string{"GET a", "SUBSCRIBE a", "SUBSCRIBE a b c", "UNSUBSCRIBE a", "ROLE", "PING"}
 	replies := []string{

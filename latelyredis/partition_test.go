@@ -73,7 +73,7 @@ func (p *parted) cut() (heal func()) {
 	}
 }
 
-// taken is what became of events of one key at a node.
+// taken is the result of events of one key at a node.
 type taken struct{ allowed, waited int }
 
 // takes has events of a path decided, together if they may have to wait for their deadlines.
@@ -102,10 +102,9 @@ func takes(l *ratelimit.Limiter, path string, n int, together bool) (all taken) 
 	return all
 }
 
-// TestPartition cuts one of three nodes off, without a word, and heals that. It allows its share of
-// a limit meanwhile, and all nodes together no more than the limit and that share. Bans in its copy
-// hold, and it receives the others afterwards. What it has allowed alone is not charged when it is
-// back.
+// TestPartition cuts one of three nodes off, without an error, and heals that. It allows its share of a limit meanwhile,
+// and all nodes together no more than the limit and that share. Bans in its copy hold, and it receives the others
+// afterwards. Events that it has allowed alone are not charged when it is back.
 func TestPartition(t *testing.T) {
 	const limit, share, early = 300, 100, 30
 	p, config := newParted(t), prefixed()
@@ -139,7 +138,7 @@ func TestPartition(t *testing.T) {
 		all += takes(l, "/", limit, false).allowed
 	}
 	if alone.allowed == 0 || alone.allowed > share || alone.waited == 0 {
-		t.Errorf("%d allowed by the node that is cut off, which has asked %d times, want at most its share, %d", alone.allowed, alone.waited, share)
+		t.Errorf("%d allowed by the node that is cut off, in %d calls, want at most its share, %d", alone.allowed, alone.waited, share)
 	}
 	for range 100 {
 		if d := far.Take(event(match.Host, "before")); d.Allowed || d.Err != nil {
@@ -171,8 +170,8 @@ func TestPartition(t *testing.T) {
 	}
 }
 
-// TestBatchedPartition loses all answers to a node with Batched, until its client has given up the
-// connection. It tells Redis again when it is back: each event is counted once.
+// TestBatchedPartition loses all answers to a node with Batched, until its client has given up the connection. It sends its
+// events again when it is back: each is counted once.
 func TestBatchedPartition(t *testing.T) {
 	const limit = 1000
 	p, config := newParted(t), batched()
@@ -197,7 +196,8 @@ func TestBatchedPartition(t *testing.T) {
 	if alone := allowed - 1; alone < 1 || alone > limit/8 {
 		t.Errorf("%d allowed without an answer, want 1 to %d", alone, limit/8)
 	}
-	// Redis is told, and answers in vain, unless the machine is so busy that the connection is given up before.
+	// Redis receives events, and its answers are lost, unless the machine is so busy that the connection is given up
+	// before.
 	eventually(t, "the client connects again", func() bool { return p.dials.Load() > dials })
 	heal()
 	eventually(t, "the node allows again, since it was answered", allow)

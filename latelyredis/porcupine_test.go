@@ -52,7 +52,7 @@ const (
 // porcupineIDs is how many reservations of a key a history has at most.
 const porcupineIDs = 64
 
-// What the specification knows of a reservation besides its cost.
+// The state of a reservation in the specification, besides its cost.
 const (
 	reservationNone = 0
 	reservationVoid = -1 // the key was reset
@@ -90,7 +90,7 @@ func (s *keyState) take(n uint64) opAnswer {
 	return opAnswer{banned: true, started: true}
 }
 
-// step does op to s, and reports whether a is what it has to answer.
+// step applies op to s, and reports whether a is the correct answer.
 func step(s keyState, op operation, a opAnswer) (bool, keyState) {
 	switch op.verb {
 	case opTake, opReserve:
@@ -109,7 +109,7 @@ func step(s keyState, op operation, a opAnswer) (bool, keyState) {
 	case opPeek:
 		looked := s
 		want := looked.take(op.n)
-		// Of a ban that would begin, a look knows only that it refuses.
+		// For a ban that would begin, a look only returns that it refuses.
 		return a.allowed == want.allowed && (want.started || a == want), s
 	case opRefund:
 		taken := min(op.n, s.used)
@@ -274,11 +274,10 @@ func TestLinearizable(t *testing.T) {
 			return
 		}
 	}
-	t.Error("no history is wrong of a store that asks first and then takes")
+	t.Error("no history of a store that inspects first and then takes is wrong")
 }
 
-// TestSettledTwiceIsFound checks that histories of a store that does not know which reservations were settled are found to be
-// wrong.
+// TestSettledTwiceIsFound checks that histories of a store that does not record settlements are found to be wrong.
 func TestSettledTwiceIsFound(t *testing.T) {
 	t.Parallel()
 	rnd := randtest.New(t)

@@ -42,9 +42,8 @@ func TestExpiry(t *testing.T) {
 	}
 }
 
-// TestClockSetBack sets the clock back by an hour after a limit of one in ten seconds was
-// used up: nothing is freed by that, and nobody is refused for longer than a window and
-// a slot.
+// TestClockSetBack sets the clock back by an hour after a limit of one in ten seconds was used up: nothing is freed, and no
+// key is refused for longer than a window and a slot.
 func TestClockSetBack(t *testing.T) {
 	client := redis(t).client(t)
 	for i := range limit.Algorithms() {
@@ -77,8 +76,8 @@ func TestClockSetBack(t *testing.T) {
 	}
 }
 
-// TestClockSetBackBeforeUpdate sets the clock back by an hour, and then gives a rule another limit: what was counted
-// later counts as of now, under that.
+// TestClockSetBackBeforeUpdate sets the clock back by an hour, and then gives a rule another limit: later counts count as
+// of now, under the new limit.
 func TestClockSetBackBeforeUpdate(t *testing.T) {
 	client := redis(t).client(t)
 	for i := range limit.Algorithms() {
@@ -131,8 +130,8 @@ func takeAll(t testing.TB, store *latelyredis.Store, rules *ratelimit.Set, n uin
 	return allowed
 }
 
-// TestBytes measures the bytes of a key with all slots in use: its name, its record and
-// its entries in the tables of keys and of times to live.
+// TestBytes measures the bytes of a key with all slots in use: its name, its record and its entries in the tables of keys
+// and of times to live.
 func TestBytes(t *testing.T) {
 	// MEMORY USAGE leaves out the entry of the time to live, and a place in each of the two
 	// tables, which are half empty at worst.

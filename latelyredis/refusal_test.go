@@ -17,8 +17,7 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// A fleet is nodes that remember refusals, and one without, which is asked the same of keys of
-// its own.
+// A fleet is nodes that remember refusals, and one without, which gets the same requests for keys of its own.
 type fleet struct {
 	rules     *ratelimit.Set
 	now, node atomic.Int64 // the clocks of the server and of all nodes, in microseconds
@@ -45,7 +44,7 @@ func newFleet(t testing.TB, s *server, rules *ratelimit.Set, config latelyredis.
 	return f
 }
 
-// sync has all nodes tell each other what they have given back.
+// sync has all nodes send each other what they have given back.
 func (f *fleet) sync(t testing.TB) {
 	t.Helper()
 	for range 2 {
@@ -70,8 +69,7 @@ func (f *fleet) pass(micros int64) {
 	f.node.Add(micros)
 }
 
-// take asks a node and the one without memory for n, and returns what is wrong with the answer
-// of the node.
+// take takes n from a node and from the one without memory, and returns what is wrong with the answer of the node.
 func (f *fleet) take(rnd *rand.Rand, e *match.Event, n uint64, peek bool) (wait time.Duration, wrong string) {
 	at, i := time.UnixMicro(f.now.Load()), rnd.IntN(len(f.limiters))
 	q := &batch.Query{Event: e, Cost: n, Peek: true}
@@ -96,7 +94,7 @@ func (f *fleet) take(rnd *rand.Rand, e *match.Event, n uint64, peek bool) (wait 
 	return want.RetryAfter, wrong
 }
 
-// giveBack gives back to key by a node, and tells the others.
+// giveBack gives back to key by a node, and sends it to the others.
 func (f *fleet) giveBack(t testing.TB, rnd *rand.Rand, key string) {
 	t.Helper()
 	name, what, n := f.rules.Rule(rnd.IntN(f.rules.Len())).Name, rnd.IntN(3), 1+rnd.Uint64N(8)
@@ -126,7 +124,7 @@ func (f *fleet) giveBack(t testing.TB, rnd *rand.Rand, key string) {
 	f.sync(t)
 }
 
-// run does random things, and returns what was wrong first.
+// run does random things, and returns the first error.
 func (f *fleet) run(t testing.TB, rnd *rand.Rand, steps int, spoil func(*latelyredis.Store)) string {
 	t.Helper()
 	var done []string
@@ -182,9 +180,9 @@ func (f *fleet) run(t testing.TB, rnd *rand.Rand, steps int, spoil func(*latelyr
 	return ""
 }
 
-// TestRefusalsLockstep compares the decisions of three nodes that remember refusals with those of a
-// store that asks Redis each time: they allow the same, and return no longer waiting times. Nodes
-// that remember for too long, or take one cost for another, are found out.
+// TestRefusalsLockstep compares the decisions of three nodes that remember refusals with those of a store that asks Redis
+// each time: they allow the same, and return no longer waiting times. Nodes that remember for too long, or take one cost
+// for another, are found out.
 func TestRefusalsLockstep(t *testing.T) {
 	t.Parallel()
 	s := redis(t)
@@ -244,8 +242,8 @@ func (f *fleet) refused(t testing.TB) bool {
 	return ask(t, f.stores[0], f.rules, about(0, "k"))[0].Outcome.Refused
 }
 
-// TestRefusalsAreAnnounced has one node reset a key that another refuses: that goes on until both have
-// told each other, and is over then, or when nothing was heard for a second.
+// TestRefusalsAreAnnounced has one node reset a key that another refuses: the refusals go on until both have exchanged
+// messages, and end then, or after a second without one.
 func TestRefusalsAreAnnounced(t *testing.T) {
 	for _, silent := range []bool{false, true} {
 		f := newFleet(t, redis(t), set(t, limited("r", match.MustKey("path"), ratelimit.Exact, 1)), prefixed())
@@ -255,7 +253,7 @@ func TestRefusalsAreAnnounced(t *testing.T) {
 		reset := latelyredis.Adjustment{Change: latelyredis.Reset, Set: f.rules, Key: []byte("k")}
 		must.Do(t, f.stores[1].Adjust(context.Background(), &reset))
 		if f.pass(900_000); !f.refused(t) {
-			t.Error("the other node knows of the reset before it was told: it has asked Redis")
+			t.Error("the other node has the reset before its message: it has called Redis")
 		}
 		if silent {
 			f.pass(100_000)
@@ -268,8 +266,8 @@ func TestRefusalsAreAnnounced(t *testing.T) {
 	}
 }
 
-// TestRefusalsOfTheKilled has one node give back to a key that another refuses, and end, as if it
-// was killed: the other one notices when the killed node is no longer counted.
+// TestRefusalsOfTheKilled has one node give back to a key that another refuses, and end, as if killed: the other one
+// notices when the killed node is no longer counted.
 func TestRefusalsOfTheKilled(t *testing.T) {
 	ctx := context.Background()
 	for name, giveBack := range map[string]func(*latelyredis.Store, *latelyredis.Request) error{

@@ -92,8 +92,8 @@ func TestRoundTrips(t *testing.T) {
 	}
 }
 
-// TestRefusedElsewhere counts the second round trip of a request of which one subject
-// refuses, and sees to it that nothing is charged to the other then.
+// TestRefusedElsewhere counts the second round trip of a request that one subject refuses, and checks that the other is not
+// charged then.
 func TestRefusedElsewhere(t *testing.T) {
 	p, client := watched(t, redis(t))
 	rules := set(t,

@@ -96,7 +96,7 @@ func TestDifferentRules(t *testing.T) {
 	for i := range limit.Algorithms() {
 		a := ratelimit.Algorithm(i)
 		if a == ratelimit.InFlight {
-			continue // which counts what is under way
+			continue // which counts events in flight
 		}
 		for _, n := range drawn(rng, 3, [][2]uint64{{20, 17}, {100, 30}, {150, 140}, {300, 100}, {129, 128}, {300, 1}, {300, 0}}) {
 			limit := limited("limit", match.MustKey("path"), a, n[0]).Limits[0]
@@ -110,8 +110,8 @@ func TestDifferentRules(t *testing.T) {
 	}
 }
 
-// TestWritesByDifferentRules is TestDifferentRules for rules under which a node writes a record that holds more than its own limit
-// can: refused events count, or a ban counts them.
+// TestWritesByDifferentRules is TestDifferentRules for rules under which a node writes a record that holds more than its
+// own limit can: refused events count, or a ban counts them.
 func TestWritesByDifferentRules(t *testing.T) {
 	t.Parallel()
 	rng := randtest.New(t)
@@ -129,7 +129,7 @@ func TestWritesByDifferentRules(t *testing.T) {
 		for i := range limit.Algorithms() {
 			a := ratelimit.Algorithm(i)
 			if a == ratelimit.InFlight || testing.Short() && a != ratelimit.Sliding && a != other {
-				continue // in flight is what is under way
+				continue // in flight counts events that have not ended
 			}
 			for _, n := range [][2]uint64{{300, 100}, {129, 128}, {300, 0}} {
 				want := int(limited("limit", match.MustKey("path"), a, n[0]).Limits[0].MaxAllowed(a))
@@ -141,16 +141,15 @@ func TestWritesByDifferentRules(t *testing.T) {
 	}
 }
 
-// TestDifferentAlgorithms is TestDifferentRules for a sliding limit of 300 and a lower one of
-// another algorithm. Drained events of a bucket are not carried back, so with a bucket its own
-// worst case may be added.
+// TestDifferentAlgorithms is TestDifferentRules for a sliding limit of 300 and a lower one of another algorithm. Drained
+// events of a bucket are not carried back, so with a bucket its own worst case may be added.
 func TestDifferentAlgorithms(t *testing.T) {
 	t.Parallel()
 	rng := randtest.New(t)
 	for i := range limit.Algorithms() {
 		a := ratelimit.Algorithm(i)
 		if a == ratelimit.InFlight || a == ratelimit.Calendar {
-			continue // which count what is under way, or in days
+			continue // which count events in flight, or in days
 		}
 		for _, n := range drawn(rng, 2, []uint64{1, 30, 100, 150}) {
 			want := 300
@@ -164,8 +163,8 @@ func TestDifferentAlgorithms(t *testing.T) {
 	}
 }
 
-// TestCorrectionsByDifferentRules has a node with a lower limit give back, ban and unban a key: what only the larger limit of the
-// other node can hold stays in the record.
+// TestCorrectionsByDifferentRules has a node with a lower limit give back, ban and unban a key: counts that only the larger
+// limit of the other node can hold stay in the record.
 func TestCorrectionsByDifferentRules(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -208,8 +207,8 @@ func TestCorrectionsByDifferentRules(t *testing.T) {
 	}
 }
 
-// TestCalendarsByDifferentRules has a node charge a key whose record counts more than its own limits can hold, in a minute of which
-// nothing is counted yet: it does not know the minutes of the other node's calendar, and what it counts is over a minute later.
+// TestCalendarsByDifferentRules has a node charge a key whose record counts more than its own limits can hold, in a minute
+// without counts: it does not have the minutes of the other node's calendar, and its counts end a minute later.
 func TestCalendarsByDifferentRules(t *testing.T) {
 	config, now := prefixed(), clockAt(time.Date(2026, 11, 23, 12, 0, 30, 0, time.UTC))
 	open := func(a ratelimit.Algorithm, limits ...ratelimit.Limit) *ratelimit.Limiter {
@@ -237,7 +236,8 @@ func TestCalendarsByDifferentRules(t *testing.T) {
 	}
 }
 
-// TestZoneChange has a day begin elsewhere: what is used counts until the day ends there, and no day lets through more than N.
+// TestZoneChange moves the beginning of a day: what is used counts until the day ends in the new zone, and no day allows
+// more than N.
 func TestZoneChange(t *testing.T) {
 	config, now := prefixed(), clockAt(time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC))
 	const n = 5
@@ -267,8 +267,8 @@ func TestZoneChange(t *testing.T) {
 	}
 }
 
-// TestMergeByDifferentRules has a node with the lower limit tell what it has allowed after one with the higher limit has filled
-// that.
+// TestMergeByDifferentRules has a node with the lower limit send what it has allowed after one with the higher limit has
+// filled it.
 func TestMergeByDifferentRules(t *testing.T) {
 	const high, low, allowed = 300, 100, 5
 	config, now := batched(), clockAt(time.Now())

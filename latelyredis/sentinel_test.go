@@ -12,10 +12,10 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// TestFailover kills the primary under load after its replica was cut off, and has Sentinel promote
-// that: what is allowed before the cut and after the failover is the limit together, so no more
-// than what was allowed in between is allowed in addition. The ban of that time is written again. The old
-// primary returns. In the long form the store is then held to what every store promises.
+// TestFailover kills the primary under load after its replica was cut off, and has Sentinel promote the replica: the events
+// allowed before the cut and after the failover are the limit together, so at most those allowed in between are allowed in
+// addition. The ban of that time is written again. The old primary returns. In the long form the store is then tested for
+// conformance.
 func TestFailover(t *testing.T) {
 	t.Parallel()
 	const limit = 400
@@ -83,7 +83,7 @@ func TestFailover(t *testing.T) {
 		n.wantTold(t, 2)
 	}
 	testOldPrimary(t, w, f, nodes)
-	if !testing.Short() { // on the new primary, which is a server like that of TestConforms
+	if !testing.Short() { // on the new primary, a server like that of TestConforms
 		t.Run("Conforms", func(t *testing.T) { conforms(t, w.Client(t), 30) })
 	}
 }

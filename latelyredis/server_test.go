@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// redis returns the server that tests share. The test is skipped where there is none.
+// redis returns the server that tests share, or skips the test if there is none.
 func redis(t testing.TB) *server {
 	t.Helper()
 	redistest.Needs(t)
@@ -110,7 +110,7 @@ func limiterOf(t testing.TB, rules *ratelimit.Set, s *latelyredis.Store) *rateli
 	return must.Get(ratelimit.NewLimiter(rules, ratelimit.Config{Store: s, StoreTimeout: time.Minute}))(t)
 }
 
-// defaultLimiter returns a limiter whose calls of the store have as long as by default.
+// defaultLimiter returns a limiter with the default time for calls of the store.
 func defaultLimiter(t testing.TB, rules *ratelimit.Set, s *latelyredis.Store) *ratelimit.Limiter {
 	t.Helper()
 	return must.Get(ratelimit.NewLimiter(rules, ratelimit.Config{Store: s}))(t)

@@ -31,7 +31,7 @@ func asServed(o *rueidis.ClientOption) {
 	o.Dialer.Timeout, o.ConnWriteTimeout = time.Second, 2*time.Second
 }
 
-// A stream is events that come at a steady rate, whatever becomes of those before.
+// A stream is events at a steady rate, whatever happens to earlier ones.
 type stream struct {
 	limiter *ratelimit.Limiter
 	every   time.Duration
@@ -120,9 +120,9 @@ func (s *stream) stop() {
 	s.all.Wait()
 }
 
-// TestStalled stops the server under 2,000 events a second: all are decided, next to none waits
-// for its deadline, and hardly any goroutine is left behind. The store decides again as soon as the
-// server goes on. Without the breaker, goroutines pile up.
+// TestStalled stops the server under 2,000 events a second: all are decided, next to none waits for its deadline, and
+// hardly any goroutine is left behind. The store decides again as soon as the server goes on. Without the breaker,
+// goroutines pile up.
 func TestStalled(t *testing.T) {
 	const limit, before, more = 1000, 200, 200
 	stall := 3 * time.Second // longer than a connection lasts without answers
@@ -239,6 +239,6 @@ func TestExplicitTime(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	if store.Decide(ctx, []*latelyredis.Request{r}); r.Err == nil || r.Now != asked {
-		t.Errorf("%v at %d, want an error, and the time that was asked for, %d", r.Err, r.Now, asked)
+		t.Errorf("%v at %d, want an error, and the requested time, %d", r.Err, r.Now, asked)
 	}
 }

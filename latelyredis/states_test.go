@@ -19,7 +19,7 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// wantCode complains unless err is an answer of the server with that code, and says what to do.
+// wantCode fails the test unless err is an answer of the server with that code, and with what to do.
 func wantCode(t testing.TB, err error, code, advice string) {
 	t.Helper()
 	answer, ok := errors.AsType[*latelyredis.ServerError](err)
@@ -95,8 +95,7 @@ func TestStates(t *testing.T) {
 	decided()
 }
 
-// TestPasswords has the server require a password of clients that have none, or another, when they
-// connect again.
+// TestPasswords has the server require a password from clients that have none, or another, when they connect again.
 func TestPasswords(t *testing.T) {
 	s := own(t)
 	rules := anyRules(t)
@@ -119,8 +118,8 @@ func TestPasswords(t *testing.T) {
 	}
 }
 
-// TestMissingScripts has the server forget all scripts again and again under load: each decision
-// is made, and exactly as many are allowed as the limit says.
+// TestMissingScripts has the server lose all scripts again and again under load: each decision is made, and exactly the
+// limit is allowed.
 func TestMissingScripts(t *testing.T) {
 	const limit, goroutines = 400, 4
 	s := own(t)
@@ -159,8 +158,8 @@ func TestMissingScripts(t *testing.T) {
 	}
 }
 
-// TestAllAgain has a server that has lost the scripts, whose clock was set back, and whose
-// day of the calendar is another than that of the store: all of them are sent again.
+// TestAllAgain has a server that has lost the scripts, whose clock was set back, and whose day of the calendar differs from
+// that of the store: all of them are sent again.
 func TestAllAgain(t *testing.T) {
 	client := own(t).client(t)
 	rules := set(t, limited("daily", match.MustKey("path"), ratelimit.Calendar, 10))
@@ -175,8 +174,8 @@ func TestAllAgain(t *testing.T) {
 	}
 }
 
-// testOneNode has a client that knows nothing of clusters talk to one node of one: what other
-// nodes have is answered with an error.
+// testOneNode has a client without support for clusters talk to one node of one: keys of other nodes are answered with an
+// error.
 func testOneNode(t *testing.T, c *redistest.Cluster) {
 	rules := anyRules(t)
 	owner, slot := c.Owner(t, "{path=k}")

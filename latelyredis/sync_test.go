@@ -18,7 +18,7 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// A node is a store with what it was told of bans.
+// A node is a store with the bans that its OnBan received.
 type node struct {
 	*latelyredis.Store
 	rules *ratelimit.Set
@@ -39,7 +39,7 @@ func newNode(t testing.TB, client rueidis.Client, rules *ratelimit.Set, config l
 	return n
 }
 
-// wantTold complains if n was not told of so many bans; it may be telling just now.
+// wantTold fails the test unless n received this many bans; the last may be on its way.
 func (n *node) wantTold(t testing.TB, want int) {
 	t.Helper()
 	told := func() int {
@@ -49,7 +49,7 @@ func (n *node) wantTold(t testing.TB, want int) {
 	}
 	eventually(t, "each node is told of each ban", func() bool { return told() >= want })
 	if n.mu.Lock(); len(n.told) != want {
-		t.Errorf("a node was told of %q, want %d", n.told, want)
+		t.Errorf("a node received %q, want %d", n.told, want)
 	}
 	n.mu.Unlock()
 }
@@ -96,9 +96,8 @@ func allCopied[L member](t testing.TB, nodes []L, rule string, keys ...string) {
 	}
 }
 
-// TestCopies begins a ban on one of three nodes, and adds one by hand. Each learns of them and is told once, and
-// enforces it while the server is stopped; a node that starts later learns of it and is
-// not told.
+// TestCopies begins a ban on one of three nodes, and adds one by hand. Each receives them once, and enforces them while the
+// server is stopped; a node that starts later enforces them without a call of OnBan.
 func TestCopies(t *testing.T) {
 	s, config := own(t), prefixed()
 	rules := set(t, banning("flood", match.MustKey("path"), 0), limited("limits", match.MustKey("host"), ratelimit.Sliding, 10))
@@ -124,13 +123,13 @@ func TestCopies(t *testing.T) {
 	for _, n := range nodes {
 		eventually(t, "the ban has ended on each node", func() bool { return !n.banned(t, 0, "flooder") })
 	}
-	for i, want := range []int{2, 1, 2, 0} { // of its own ban by hand, node 1 is not told
+	for i, want := range []int{2, 1, 2, 0} { // node 1 does not receive its own ban by hand
 		nodes[i].wantTold(t, want)
 	}
 	late.wantTold(t, 0)
 }
 
-// TestReady asks a store whether it is ready before it has read the bans, while the server is away, and when it is back.
+// TestReady calls Ready before a store has read the bans, while the server is away, and when it is back.
 func TestReady(t *testing.T) {
 	s, rules := own(t), anyRules(t)
 	now := clockAt(time.Now())

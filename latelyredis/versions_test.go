@@ -24,7 +24,7 @@ import (
 // otherScripts are scripts that do the same, but have other names in Redis.
 func otherScripts(text string) string { return "-- the next version\n" + text }
 
-// nextForm are the scripts of a version that reads records of the form before its own as well.
+// nextForm are the scripts of a version that reads records of the previous form as well.
 var nextForm = strings.NewReplacer("if byte(v) ~= form then", "if byte(v) ~= form and byte(v) ~= form - 1 then").Replace
 
 // microMemory returns a Limiter in memory with the times of Redis.
@@ -40,8 +40,8 @@ func randomEvent(rnd *rand.Rand, rules *ratelimit.Set, now *atomic.Int64) (at ti
 	return time.UnixMicro(now.Load()), e, cost(rnd, rules), rnd.IntN(5) == 0
 }
 
-// versionsLockstep has three versions of the scripts decide random events in turn, each with a Config of
-// its own, and compares them with one memory. It returns what differs first.
+// versionsLockstep has three versions of the scripts decide random events in turn, each with a Config of its own, and
+// compares them with one memory. It returns the first difference.
 func versionsLockstep(t *testing.T, rnd *rand.Rand, config func() latelyredis.Config) (differs string) {
 	now := clockAt(time.Now())
 	rules := set(t, randomRules(rnd)...)
@@ -68,8 +68,8 @@ func versionsLockstep(t *testing.T, rnd *rand.Rand, config func() latelyredis.Co
 	return ""
 }
 
-// TestVersionsLockstep has nodes of three versions decide, as while they are upgraded: each decision is that of
-// one memory. If they do not share their records, it is not.
+// TestVersionsLockstep has nodes of three versions decide, as during an upgrade: each decision is that of one memory. If
+// they do not share their records, it is not.
 func TestVersionsLockstep(t *testing.T) {
 	t.Parallel()
 	rounds := 60
@@ -93,8 +93,8 @@ func TestVersionsLockstep(t *testing.T) {
 	}
 }
 
-// TestVersionsShareCounts has two versions, with the clock and the copies of bans and refusals of production, take at
-// the same time: together they allow the limit. A ban of one is in force on the other.
+// TestVersionsShareCounts has two versions, with the clock and the copies of bans and refusals of production, take at the
+// same time: together they allow the limit. A ban of one is in force on the other.
 func TestVersionsShareCounts(t *testing.T) {
 	const limit, callers = 300, 4
 	path := match.MustKey("path")
@@ -127,7 +127,7 @@ func TestVersionsShareCounts(t *testing.T) {
 		all.Wait()
 		most := int64(limit)
 		if batched {
-			most += limit / 4 // both may not know yet that there are two
+			most += limit / 4 // both may not have seen the other yet
 		}
 		if n := allowed.Load(); n < limit || n > most {
 			t.Errorf("batched %v: %d are allowed, want %d to %d", batched, n, limit, most)
@@ -140,8 +140,8 @@ func TestVersionsShareCounts(t *testing.T) {
 	}
 }
 
-// TestNewerForm has a node of the next version write records in another form. It goes on from what the older one
-// has counted. The older one answers with an error for these keys, whatever it is asked to do, and changes none.
+// TestNewerForm has a node of the next version write records in another form. It goes on from the counts of the older one.
+// The older one answers with an error for these keys, whatever the call, and changes none.
 func TestNewerForm(t *testing.T) {
 	path := match.MustKey("path")
 	banning := limited("r", path, ratelimit.Sliding, 10)
@@ -183,8 +183,8 @@ func TestNewerForm(t *testing.T) {
 	}
 }
 
-// testOld has the older version of TestNewerForm do all that it can do with the key: the rule decides as it says for a
-// store that fails, and all else is an error that says what to do.
+// testOld has the older version in TestNewerForm make all its calls with the key: OnStoreFailure of the rule decides, and
+// all other calls return an error with what to do.
 func testOld(t *testing.T, name string, old *latelyredis.Store, rules *ratelimit.Set) {
 	t.Helper()
 	ctx := context.Background()

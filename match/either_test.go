@@ -9,8 +9,8 @@ import (
 	"github.com/lately-go/lately/internal/test/randtest"
 )
 
-// A key with alternatives counts an event by the first field that it has, and says
-// which, so that values of two fields are never one key.
+// A key with alternatives counts an event by the first field that it has, with the name of the field, so that values of two
+// fields are never one key.
 func TestKeyWithAlternatives(t *testing.T) {
 	k := newKey(t, Fold{}, "user|client", "path")
 	if got := k.Fields(); !slices.Equal(got, []string{"user | client", "path"}) {
@@ -57,7 +57,7 @@ func TestKeyWithAlternatives(t *testing.T) {
 	}
 	for _, wrong := range [][]string{{"user|"}, {"|"}, {"user|user"}, {"user|client", "user | client"}, {strings.Repeat("a|", 8) + "b"}, {"a|b|c|d|e|f|g|h|i"}} {
 		if _, err := NewKey(Fold{}, wrong...); err == nil {
-			t.Errorf("NewKey of %q is no error", wrong)
+			t.Errorf("NewKey of %q is accepted", wrong)
 		}
 	}
 }

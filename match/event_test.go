@@ -36,7 +36,7 @@ func TestEvent(t *testing.T) {
 	}
 }
 
-// A copy has the values of its event, also when these and the buffer have changed since.
+// A copy has the values of its event, also after these and the buffer have changed.
 func TestEventCopyTo(t *testing.T) {
 	var e, older, dst Event
 	buf := make([]byte, 0, 20)

@@ -16,7 +16,7 @@ func ExampleEvent() {
 	// Output: 192.0.2.1 /login acme
 }
 
-// One client has one key, however its address is written.
+// One client has one key, in any notation of its address.
 func ExampleKey() {
 	key := match.MustKey("client", "method")
 	var e match.Event

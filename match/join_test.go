@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// joined are values for each field that a test key may have: what is folded or
-// cleaned, what is not, and bytes that stand between values.
+// joined are values for each field that a test key may have: values that are folded or cleaned, plain ones, and bytes that
+// stand between values.
 var joined = map[string][]string{
 	"client": {"203.0.113.9", "::ffff:203.0.113.9", "2001:DB8::1:2", "2001:db8::/64", "an api key", "\t", "\xff\x00"},
 	"path":   {"/", "/a/../b", "//a//%6C", "/a%2Fb", "*", "/%25", "no/../slash"},

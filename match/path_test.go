@@ -53,7 +53,7 @@ func cleanReference(p string) string {
 			kept = append(kept, s)
 		}
 	}
-	// What ends in a segment that is gone ends in the '/' before it.
+	// A path that ends in a removed segment ends in the '/' before it.
 	switch segments[len(segments)-1] {
 	case "", ".", "..":
 		kept = append(kept, "")

@@ -121,8 +121,7 @@ func TestPattern(t *testing.T) {
 	}
 }
 
-// TestPatternEffort matches a pattern made to be slow; one that took more than
-// polynomial time would not end.
+// TestPatternEffort matches a pattern made to be slow; with more than polynomial time it would not end.
 func TestPatternEffort(t *testing.T) {
 	for _, unit := range []string{"*a", "**a", "**a*b", "**/*"} {
 		p := newPattern(strings.Repeat(unit, 20) + "c")

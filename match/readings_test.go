@@ -136,8 +136,8 @@ func TestCleanPathAgainstNginx(t *testing.T) {
 	}
 }
 
-// One of the readings is what Node's URL has as pathname, and one what its older
-// url.parse has, with which Express finds its routes.
+// One of the readings is the pathname of Node's URL, and one that of its older url.parse, with which Express finds its
+// routes.
 func TestReadingsAgainstNode(t *testing.T) {
 	targets, seed := hostileTargets(t, 4000)
 	const script = `
@@ -169,8 +169,7 @@ for (const t of lines) console.log(JSON.stringify([attempt(() => new URL(t, 'htt
 	}
 }
 
-// One of the readings is what net/http has as Path, and one the file that its
-// file server would serve.
+// One of the readings is Path in net/http, and one the file that its file server would serve.
 func TestReadingsAgainstGo(t *testing.T) {
 	targets, seed := hostileTargets(t, 20_000)
 	for _, target := range targets {
@@ -204,7 +203,7 @@ func FuzzReadings(f *testing.F) {
 				t.Errorf("%q is read as %q", target, all)
 			}
 		}
-		// What is plain is read as it stands, by every reader.
+		// A plain path is read unchanged, by every reader.
 		if formOf([]byte(target)) < pathAmbiguous {
 			for _, read := range []func(dst, p []byte) []byte{appendClean, appendAsGo, appendWHATWG, appendAsSent} {
 				if got := string(read(nil, []byte(target))); got != all[0] && target != "" {
@@ -254,7 +253,7 @@ func runNode(t *testing.T, script string, targets []string) []string {
 	return answers
 }
 
-// An nginx answers with what it has as $uri.
+// An nginx answers with its $uri.
 type nginx struct {
 	t      *testing.T
 	listen string

@@ -55,12 +55,11 @@ func rowOf(page, name string) string {
 	return ""
 }
 
-// half is the number of keys from which a table is filled to twice as many: its load
-// depends on the number of keys since it last grew.
+// half is the number of keys from which a table is filled to twice as many: its load depends on the number of keys since it
+// last grew.
 const half = 8192
 
-// bytesPerKey returns the bytes that a key takes after so many events, 100 ms apart, as
-// the mean over a doubling of the keys.
+// bytesPerKey returns the bytes per key after a number of events, 100 ms apart, as the mean over a doubling of the keys.
 func bytesPerKey(t *testing.T, limit, algorithm string, events int) float64 {
 	t.Helper()
 	f := must.Get(rules.Parse("r", fmt.Appendf(nil, "version: 1\nlimits: [{name: a, key: client, limit: %s, algorithm: %s}]\n", limit, algorithm)))(t)

@@ -97,7 +97,7 @@ DIR/list:2:1: 0.0.0.0/0: every address of its kind: must be a smaller network`},
 		}
 	}
 	if strings.Contains(got, "DIR/list:11:") {
-		t.Errorf("more than %d mistakes of one file", maxLineMistakes)
+		t.Errorf("more than %d mistakes in one file", maxLineMistakes)
 	}
 }
 

@@ -44,7 +44,7 @@ limits:
 	// false
 }
 
-// A file is loaded once. What is in force is printed in sentences.
+// A file is loaded once. The rules in force are printed as sentences.
 func ExampleLoad() {
 	dir, err := os.MkdirTemp("", "rules")
 	if err != nil {

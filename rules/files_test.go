@@ -28,8 +28,8 @@ func names(f *rules.File) string {
 	return strings.Join(all, " ")
 }
 
-// Several files are one set of rules, each section in the order of the files. Their joined text is
-// the same set, in which each file of an allow list has what it had.
+// Several files are one set of rules, each section in the order of the files. Their joined text is the same set, in which
+// each allow list file keeps its entries.
 func TestLoadSeveral(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
@@ -84,7 +84,7 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
-// A mistake in several files has the name of its file, and of the other file if it is about both.
+// A mistake in several files has the name of its file, and of the other file if it concerns both.
 func TestMistakesInSeveral(t *testing.T) {
 	dir := t.TempDir()
 	a, b := filepath.Join(dir, "a.yaml"), filepath.Join(dir, "b.yaml")

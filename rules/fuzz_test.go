@@ -9,8 +9,8 @@ import (
 	"github.com/lately-go/lately/internal/test/must"
 )
 
-// FuzzParse checks that Parse never panics and that what it returns is whole: a
-// file whose sentences can be said, or errors with positions, in order.
+// FuzzParse checks that Parse never panics and that its result is complete: a file whose rules have sentences, or errors
+// with positions, in order.
 func FuzzParse(f *testing.F) {
 	files := must.Get(filepath.Glob("testdata/*.yaml"))(f)
 	for _, path := range files {
@@ -39,8 +39,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// FuzzParseDuration checks that a duration that is taken is in range and is
-// read again from its own text.
+// FuzzParseDuration checks that an accepted duration is in range and is read again from its own text.
 func FuzzParseDuration(f *testing.F) {
 	for _, s := range []string{"60s", "1h30m", "7d", "1.5w", "9999999999h", "1µs", "60", ""} {
 		f.Add(s)

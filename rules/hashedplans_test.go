@@ -39,8 +39,8 @@ func hashedLimit(l *ratelimit.Limiter, key [32]byte, value string) uint64 {
 	return l.Peek(&e).Limit
 }
 
-// TestHashedPlans finds plans by the digests of keys, under the key of each limiter and after it has changed, and keeps none of
-// the keys.
+// TestHashedPlans finds plans by the digests of keys, under the key of each limiter and after it has changed, and keeps
+// none of the keys.
 func TestHashedPlans(t *testing.T) {
 	path := writePlans(t, "k-S3CRET-1 600\nk-S3CRET-2 1200 per 1m\n")
 	file, err := Load(path)
@@ -93,7 +93,7 @@ func find(f *File, mark string) string {
 	return ""
 }
 
-// TestHashedPlanMistakes says what is wrong with a file without its keys.
+// TestHashedPlanMistakes describes the mistakes of a file without its keys.
 func TestHashedPlanMistakes(t *testing.T) {
 	for text, want := range map[string]string{
 		"k-S3CRET\n":                      "plans.txt:1:9: no number: must be",
@@ -110,7 +110,7 @@ func TestHashedPlanMistakes(t *testing.T) {
 	}
 }
 
-// TestConcurrentHashedPlansChange reads a file again when it changes, and keeps the digests of one that does not.
+// TestConcurrentHashedPlansChange reads a changed file again, and keeps the digests of an unchanged one.
 func TestConcurrentHashedPlansChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := writePlans(t, "k-1 600\n")

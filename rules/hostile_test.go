@@ -89,8 +89,7 @@ func TestLargestFiles(t *testing.T) {
 	}
 }
 
-// ladder is mappings that are each a column deeper than the one before, for
-// ever.
+// ladder is mappings that are each a column deeper than the last, without end.
 func ladder() string {
 	var b strings.Builder
 	for i := 0; b.Len() < yamlfile.MaxSize-2000; i++ {

@@ -47,9 +47,8 @@ func TestParseLimit(t *testing.T) {
 	}
 }
 
-// TestFormsOfAlgorithms gives every form to every algorithm: it takes its own,
-// one with a burst also a limit without, and calendar the spans that are
-// periods. What is taken, package ratelimit takes too.
+// TestFormsOfAlgorithms gives every form to every algorithm: each accepts its own, one with a burst also a limit without,
+// and calendar the spans that are periods. Package ratelimit accepts them too.
 func TestFormsOfAlgorithms(t *testing.T) {
 	texts := map[string][]string{
 		"60 per 1m": {

@@ -250,7 +250,7 @@ func BenchmarkPlanFile(b *testing.B) {
 }
 
 // TestConcurrentPlansUnderLoad reloads a file of plans while other goroutines take: none of them is refused, and each
-// customer has the plan of the file before or of the one after. The long form has a million lines.
+// customer has the plan in the old file or in the new one. The long form has a million lines.
 func TestConcurrentPlansUnderLoad(t *testing.T) {
 	lines, reloads := 20_000, 4
 	if os.Getenv("LATELY_LONG") != "" {

@@ -33,7 +33,7 @@ func parseSchema(t *testing.T) *node {
 	t.Helper()
 	var root node
 	if err := json.Unmarshal([]byte(schema), &root); err != nil {
-		t.Fatalf("the schema is no JSON: %v", err)
+		t.Fatalf("the schema is not JSON: %v", err)
 	}
 	return &root
 }
@@ -135,8 +135,7 @@ func TestSchemaCrawlers(t *testing.T) {
 	}
 }
 
-// TestReference checks that the example of docs/rules.md is a file without
-// mistakes that has every key there is, and that the page explains each.
+// TestReference checks that the example in docs/rules.md is a correct file with every key, and that the page explains each.
 func TestReference(t *testing.T) {
 	page := must.Get(os.ReadFile("../docs/rules.md"))(t)
 	_, rest, _ := strings.Cut(string(page), "```yaml\n")

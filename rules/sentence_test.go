@@ -12,8 +12,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files of this test")
 
-// TestSentences holds the sentences of each file in testdata to those written
-// beside it.
+// TestSentences compares the sentences for each file in testdata with those written beside it.
 func TestSentences(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.yaml")
 	if err != nil || len(files) == 0 {

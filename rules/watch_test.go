@@ -86,7 +86,7 @@ func TestConcurrentWatch(t *testing.T) {
 			}
 			reports = append(reports, fmt.Sprint(f.Limits.Rule(0).Limits[0].N))
 		}, path, second)
-		want := []string{"5"} // the first report is about the file as it is
+		want := []string{"5"} // the first report is about the current file
 		for i, step := range []struct {
 			do     func()
 			report string
@@ -127,7 +127,7 @@ func TestConcurrentWatch(t *testing.T) {
 			}
 		}
 		if d := limiter.Take(&e); d.Remaining != 6 {
-			t.Errorf("%d remain of 8 after two events, want 6: the one before the reloads counts", d.Remaining)
+			t.Errorf("%d remain of 8 after two events, want 6: the event before the reloads counts", d.Remaining)
 		}
 		stop()
 		synctest.Wait()
@@ -167,7 +167,7 @@ func TestConcurrentWatchWaitsForWriter(t *testing.T) {
 	})
 }
 
-// A File tells a change that came between loading and watching, and ends with ctx.
+// A File reports a change between loading and watching, and ends with ctx.
 func TestChangesSinceLoad(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rules.yaml")
 	write(t, path, limitOf(1))

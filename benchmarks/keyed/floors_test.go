@@ -34,8 +34,8 @@ type hashOnly struct {
 //go:noinline
 func (w *hashOnly) Add(key string) { maphash.String(w.seed, key) }
 
-// lines is the least that a count in memory costs: hash the key, add to a word
-// that the hash chooses. It has two words a key and does not know keys.
+// lines is the least that a count in memory costs: hash the key, add to a word chosen by the hash. It has two words per key
+// and does not compare keys.
 type lines struct {
 	seed  maphash.Seed
 	words []atomic.Uint64

@@ -17,9 +17,8 @@ var (
 	seriesKeys = flag.String("series", "10000,100000,1000000,10000000", "how many keys a few rows are measured with")
 )
 
-// All rows with one number of keys, one goroutine for each core: op=fill says
-// what an insertion, a key and a garbage collection cost, op=zipf and
-// op=uniform what an event costs.
+// All rows with one number of keys, one goroutine for each core: op=fill measures an insertion, a key and a garbage
+// collection, op=zipf and op=uniform an event.
 func BenchmarkTable(b *testing.B) {
 	for _, s := range subjects() {
 		b.Run("subject="+s.name, func(b *testing.B) { ops(b, s, *mainKeys) })
@@ -68,7 +67,7 @@ func ops(b *testing.B, s subject, n int) {
 	}
 }
 
-// filled is a table with its keys, and what filling it told.
+// filled is a table with its keys, and the measurements of filling it.
 type filled struct {
 	n      int
 	t      table

@@ -123,7 +123,7 @@ func (w *wheels) Add(key string) {
 
 func (w *wheels) count(key string) uint64 { return w.of.get(key, nil).Sum() }
 
-// A shardedOf is 256 maps to something of its own for each key, with a lock each.
+// A shardedOf is 256 maps from keys to values, with a lock each.
 type shardedOf[V any] struct {
 	seed   maphash.Seed
 	shards []shardOf[V]

@@ -8,8 +8,7 @@ import (
 	"github.com/lately-go/lately/window"
 )
 
-// A Table counts, with everything in its windows for as long as a row runs; a
-// Limiter decides.
+// A Table counts, with everything in its windows for as long as a row runs; a Limiter decides.
 var ours = []subject{
 	{name: "lately.Table,1-slot", make: newTable(128, window.Window{Span: hour, Slot: hour}), series: true},
 	{name: "lately.Table,10-slots", make: newTable(192, tenSlots), series: true},
@@ -26,8 +25,7 @@ const hour = time.Hour
 
 var tenSlots = window.Window{Span: hour, Slot: hour / 10}
 
-// newTable makes tables with a budget of so many bytes a key, so that none is
-// evicted.
+// newTable makes tables with a budget in bytes per key, so that none is evicted.
 func newTable(budget int64, windows ...window.Window) func(int) table {
 	return func(n int) table {
 		t, err := window.NewTable(window.TableConfig{Budget: int64(n)*budget + 16<<20}, windows...)
@@ -81,5 +79,5 @@ func (w limiterTable) Add(key string) {
 	mustAllow(d.Allowed || w.n < plenty)
 }
 
-// count is what is missing from the limit, one of which the question takes.
+// count is the used part of the limit; the reading itself takes one.
 func (w limiterTable) count(key string) uint64 { return w.n - w.Take(key).Remaining - 1 }

@@ -19,8 +19,7 @@ const (
 	keepsEach                   // may keep the string of every call
 )
 
-// A subject is one row. Its tables are made for up to n keys, and nothing is
-// refused in them unless the name says so.
+// A subject is one row. Its tables are made for up to n keys, and nothing is refused in them unless the name says so.
 type subject struct {
 	name   string
 	make   func(n int) table
@@ -36,12 +35,11 @@ func subjects() []subject {
 	return all
 }
 
-// A counted table can say how many events of a key it has counted.
+// A counted table can return how many events of a key it has counted.
 type counted interface{ count(key string) uint64 }
 
-// Each row does what its name says: of a thousand keys it has counted, or
-// allowed, exactly what was added. The keys come as they do in the benchmarks,
-// so this also fails where a row keeps a string that it was only lent.
+// Each row does what its name says: for each of a thousand keys it has counted, or allowed, exactly what was added. The
+// keys come as in the benchmarks, so this also fails where a row keeps a string that it was only lent.
 func TestRowsCount(t *testing.T) {
 	const n = 1000
 	for _, s := range subjects() {
@@ -70,8 +68,7 @@ func TestRowsCount(t *testing.T) {
 	}
 }
 
-// A row that stays on the heap would be part of what the later rows weigh, and
-// of their garbage collections.
+// A row that stays on the heap would be part of the weight of the later rows, and of their garbage collections.
 func TestRowsAreFreed(t *testing.T) {
 	for _, s := range subjects() {
 		t.Run(s.name, func(t *testing.T) {

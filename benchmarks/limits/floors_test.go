@@ -9,8 +9,7 @@ import (
 	"github.com/lately-go/lately/benchmarks/baseline"
 )
 
-// What a decision costs at least, and what one writes first. The first three have
-// no limit.
+// Lower bounds for the cost of a decision, and simple limiters. The first three have no limit.
 var floors = []subject{
 	{name: "hash,one-line", make: func(n int, _ uint64) limiter { return newLines(n) }, series: true},
 	{name: "hash,one-line,time.Since", make: func(n int, _ uint64) limiter { return timedLines{newLines(n), time.Now()} }, series: true},
@@ -18,8 +17,8 @@ var floors = []subject{
 	{name: "map,mutex", make: func(_ int, limit uint64) limiter { return &mutexMap{m: map[string]uint64{}, limit: limit} }, limit: usual, span: day, keys: keepsEach, series: true},
 }
 
-// lines is the least that a count in memory costs: hash the key, add to a word
-// that the hash chooses. It has two words a key and does not know keys.
+// lines is the least that a count in memory costs: hash the key, add to a word chosen by the hash. It has two words per key
+// and does not compare keys.
 type lines struct {
 	seed  maphash.Seed
 	words []atomic.Uint64
@@ -37,7 +36,7 @@ func (w *lines) Take(key string) bool {
 	return w.words[maphash.String(w.seed, key)&uint64(len(w.words)-1)].Add(1) > 0
 }
 
-// timedLines adds the reading of a clock, without which nobody can forget.
+// timedLines adds the reading of a clock, which every expiry needs.
 type timedLines struct {
 	*lines
 	start time.Time
@@ -47,9 +46,8 @@ func (w timedLines) Take(key string) bool {
 	return time.Since(w.start) >= 0 && w.lines.Take(key)
 }
 
-// floor64 has a cache line for each key, for a key and a window of its own, and
-// locks it to write the time there: what a limiter pays that judges a key at a
-// time and lets others judge other keys meanwhile. It does not know keys.
+// floor64 has a cache line for each key, with a key and a window, and locks it to write the time there: the cost for a
+// limiter that judges a key at a time and lets others judge other keys meanwhile. It does not compare keys.
 type floor64 struct{ *baseline.Floor64 }
 
 func (w floor64) Take(key string) bool { return w.Add(key) > 0 }

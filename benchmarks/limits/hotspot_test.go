@@ -10,9 +10,8 @@ import (
 	"github.com/alibaba/sentinel-golang/logging"
 )
 
-// hotspots is sentinel's limit by parameter: the check of its slot, which is the
-// decision, without the statistics and the other checks of an entry. Its rules
-// are those of the process.
+// hotspots is sentinel's limit by parameter: the check of its slot, which is the decision, without the statistics and the
+// other checks of an entry. Its rules are global.
 type hotspots struct {
 	resource *base.ResourceWrapper
 	contexts sync.Pool
@@ -22,7 +21,7 @@ type hotspots struct {
 var resources atomic.Int64
 
 func newHotspot(n int, limit uint64) limiter {
-	logging.ResetGlobalLoggerLevel(logging.ErrorLevel) // it tells each rule to standard output
+	logging.ResetGlobalLoggerLevel(logging.ErrorLevel) // it prints each rule to standard output
 	name := fmt.Sprint("limits-", resources.Add(1))
 	if _, err := hotspot.LoadRulesOfResource(name, []*hotspot.Rule{{
 		Resource: name, MetricType: hotspot.QPS, ControlBehavior: hotspot.Reject,

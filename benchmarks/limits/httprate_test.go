@@ -10,8 +10,8 @@ import (
 	"github.com/go-chi/httprate"
 )
 
-// httpCounter is the counting half of httprate: what its limiter asks its
-// counter for, and its arithmetic, but not its lock around them.
+// httpCounter is the counting half of httprate: its limiter's calls of its counter, and its arithmetic, but not its lock
+// around them.
 type httpCounter struct {
 	counter httprate.LimitCounter
 	limit   int
@@ -66,7 +66,7 @@ func (w *httpLimiter) Take(key string) bool {
 	return !w.OnLimit(h, w.request, key)
 }
 
-// A header is a response of which only the header is looked at.
+// A header is a response of which only the header is read.
 type header http.Header
 
 func (h header) Header() http.Header         { return http.Header(h) }

@@ -19,10 +19,8 @@ var (
 	fullKeys   = flag.Int("full", 50_000, "how many keys have used up their limit when a key is weighed")
 )
 
-// All rows with one number of keys, one goroutine for each core: op=fill says
-// what an insertion, a key and a garbage collection cost, op=zipf and
-// op=uniform what a decision costs. All of it is done to one limiter, which
-// refuses more with every sample.
+// All rows with one number of keys, one goroutine for each core: op=fill measures an insertion, a key and a garbage
+// collection, op=zipf and op=uniform a decision. All use one limiter, which refuses more with every sample.
 func BenchmarkTake(b *testing.B) {
 	for _, s := range subjects() {
 		if s.most == 0 || s.most >= *mainKeys {
@@ -55,9 +53,8 @@ func ops(b *testing.B, s subject, n int) {
 	}
 }
 
-// Zipf events at the caller's time, as many a minute as there are keys, one
-// goroutine: windows slide while they are measured, as those of a live service
-// do and those of the other rows, which take seconds, do not.
+// Zipf events at the caller's time, as many a minute as there are keys, one goroutine: windows slide during the
+// measurement, as in a live service; in the other rows, which take seconds, they do not.
 func BenchmarkTraffic(b *testing.B) {
 	n := *mainKeys
 	for _, s := range subjects() {
@@ -119,8 +116,7 @@ func BenchmarkOneKey(b *testing.B) {
 	}
 }
 
-// One key with the caller's time, at 95 % of its limit: all is allowed, and for
-// each event that comes another leaves.
+// One key with the caller's time, at 95 % of its limit: all is allowed, and for each new event another leaves.
 func BenchmarkPaced(b *testing.B) {
 	for _, s := range subjects() {
 		l, ok := s.make(1, max(s.limit, 1)).(rateLimiter)
@@ -145,8 +141,7 @@ func BenchmarkPaced(b *testing.B) {
 	}
 }
 
-// What a key weighs when it has used up its limit of sixty, or one that the
-// default does not keep all times for.
+// The weight of a key that has used up its limit of sixty, or one for which the default does not keep all times.
 func BenchmarkFull(b *testing.B) {
 	for _, s := range subjects() {
 		if s.limit != 60 && s.name != "ratelimit,sliding,1000-a-minute" {
@@ -168,7 +163,7 @@ func BenchmarkFull(b *testing.B) {
 	}
 }
 
-// filled is a limiter with its keys, and what filling it told.
+// filled is a limiter with its keys, and the measurements of filling it.
 type filled struct {
 	n      int
 	l      limiter
@@ -208,7 +203,7 @@ func fill(s subject, n int, limit uint64) *filled {
 	return f
 }
 
-// useUp takes so many events of each key.
+// useUp takes a number of events for each key.
 func (f *filled) useUp(limit uint64) {
 	k := keys.NewBuilder(f.n)
 	for id := range uint32(f.n) {
@@ -239,16 +234,15 @@ func (f *filled) report(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// How many events each goroutine takes before the timing: short samples would
-// else be of caches that are being filled, and of cores that wake up. Floors have
-// no limit that this would use up, and their samples are the shortest.
+// How many events each goroutine takes before the timing: short samples would otherwise measure caches that fill and cores
+// that wake up. Floors have no limit to use up, and their samples are the shortest.
 const (
 	warm      = 20_000
 	warmFloor = 2_000_000
 )
 
-// run takes events, a goroutine for each core, each from its own place in the
-// sequence; a sample goes on where the one before it ended.
+// run takes events, a goroutine for each core, each from its own place in the sequence; a sample goes on where the previous
+// one ended.
 func (f *filled) run(b *testing.B, seq []uint32) {
 	goroutines := runtime.GOMAXPROCS(0)
 	var refused atomic.Int64

@@ -9,8 +9,7 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// ours is each algorithm under two limits, and what one limit is not: a limit
-// with a ban, eight rules on one key.
+// ours is each algorithm under two limits, and more than one limit: a limit with a ban, eight rules on one key.
 func ours() []subject {
 	var all []subject
 	for _, a := range limit.Algorithms() {

@@ -17,8 +17,7 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Limiters by key, each as its documentation says. What they give up is in the
-// report.
+// Limiters by key, each used as documented. Their weaknesses are in the report.
 var peers = []subject{
 	{name: "httprate.LimitCounter", make: newHTTPCounter, limit: usual, span: day, series: true},
 	{name: "httprate.RateLimiter", make: newHTTPLimiter, limit: usual, span: day, series: true},

@@ -23,12 +23,11 @@ const (
 	keepsEach                   // may keep the string of every call
 )
 
-// A subject is one row. Its limiters are made for up to n keys and allow limit
-// events of each in a span.
+// A subject is one row. Its limiters are made for up to n keys and allow limit events per key in a span.
 type subject struct {
 	name   string
 	make   func(n int, limit uint64) limiter
-	limit  uint64        // what it is measured with; 0: it has no limit, and allows all
+	limit  uint64        // number of keys to measure with; 0: it has no limit, and allows all
 	span   time.Duration // in which that many are allowed
 	keys   retention
 	series bool  // also measured with other numbers of keys
@@ -66,10 +65,9 @@ func TestRowsCanBeMade(t *testing.T) {
 	}
 }
 
-// Each row decides as its name says: of each key it allows as many events as its
-// limit, and not one more than what may have been refilled meanwhile. The keys
-// come as they do in the benchmarks, so this also fails where a row keeps a
-// string that it was only lent.
+// Each row decides as its name says: for each key it allows as many events as its limit, and at most one more, which may
+// have been refilled meanwhile. The keys come as in the benchmarks, so this also fails where a row keeps a string that it
+// was only lent.
 func TestRowsDecide(t *testing.T) {
 	for _, s := range subjects() {
 		t.Run(s.name, func(t *testing.T) {
@@ -96,7 +94,7 @@ func TestRowsDecideSeesOneOff(t *testing.T) {
 	}
 }
 
-// decides asks for more events of each key than are left of it.
+// decides takes more events for each key than its remaining number.
 func (f *filled) decides(left uint64, span time.Duration) error {
 	k := keys.NewBuilder(f.n)
 	for id := range uint32(f.n) {
@@ -119,8 +117,7 @@ func (f *filled) decides(left uint64, span time.Duration) error {
 	return nil
 }
 
-// A row that stays on the heap would be part of what the later rows weigh, and
-// of their garbage collections.
+// A row that stays on the heap would be part of the weight of the later rows, and of their garbage collections.
 func TestRowsAreFreed(t *testing.T) {
 	for _, s := range subjects() {
 		t.Run(s.name, func(t *testing.T) {

@@ -32,7 +32,7 @@ func BenchmarkFalseSharing(b *testing.B) {
 	}
 }
 
-// What a window weighs that has counted so many events.
+// The weight of a window that has counted a number of events.
 func BenchmarkEvents(b *testing.B) {
 	for _, events := range []int{1000, 100_000} {
 		for _, s := range subjects() {
@@ -83,8 +83,8 @@ func BenchmarkSamplingError(b *testing.B) {
 	}
 }
 
-// Time alone passes: what the first add after an idle time of one window costs,
-// by number of slots, for a caller who has the time.
+// Time alone passes: the cost of the first add after an idle time of one window, by number of slots, for a caller that has
+// the time.
 func BenchmarkIdle(b *testing.B) {
 	for _, n := range sizes {
 		for _, s := range subjects() {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// What the machine allows. Each floor is one step that a window can hardly do
-// without; no row below can be faster than the steps that it takes.
+// Limits of the machine. Each floor is one step that a window can hardly do without; no row below can be faster than its
+// steps.
 var floors = []subject{
 	{"noop", func(int, time.Duration) adder { return new(noop) }, scaffold},
 	{"atomic-add", func(int, time.Duration) adder { return new(atomicAdd) }, scaffold},
@@ -37,10 +37,8 @@ func (w *casLoop) Add() {
 	}
 }
 
-// striped is the bound of striping: each goroutine has a line of its own and
-// pays nothing to find it. The cells are reached through a slice: indexing
-// through a pointer to an array makes the compiler touch the first one on every
-// operation.
+// striped is the bound of striping: each goroutine has a cache line of its own and pays nothing to find it. The cells are
+// reached through a slice: indexing through a pointer to an array makes the compiler load the first one on every operation.
 type striped struct {
 	atomicAdd
 	cells []paddedAdd
@@ -76,7 +74,7 @@ type monotonic struct{ base time.Time }
 //go:noinline
 func (w *monotonic) Add() { time.Since(w.base) }
 
-// coarse is a clock that somebody else moves.
+// coarse is a clock that another goroutine sets.
 type coarse struct{ now atomic.Int64 }
 
 //go:noinline

@@ -18,7 +18,7 @@ import (
 	"github.com/zeromicro/go-zero/core/collection"
 )
 
-// Each peer is used as its own documentation says, one event an add.
+// Each peer is used as documented, one event an add.
 var peers = []subject{
 	{"sentinel.BucketLeapArray", newSentinel, sliding},
 	{"cep21.RollingCounter", newCep21, sliding},

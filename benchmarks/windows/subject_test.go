@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// An adder counts events in a window. The rows are made so that calling Add through the
-// interface costs each of them the same: what is behind it is called directly.
+// An adder counts events in a window. The rows are made so that calling Add through the interface costs each of them the
+// same: the code behind it is called directly.
 type adder interface{ Add() }
 
 type summer interface{ Sum() uint64 }
 
-// A timed window can be told the time by the caller.
+// A timed window accepts the time from the caller.
 type timed interface{ AddAt(t time.Time) }
 
 // A split subject gives each goroutine a window of its own to add to.
@@ -34,7 +34,7 @@ const (
 	fixed                // a window whose slots cannot be chosen, or that cannot be read
 	total                // counts, but has no window
 	inexact              // a window that errs by design
-	bounded              // a window that keeps no more than so many events
+	bounded              // a window that keeps at most this many events
 	scaffold             // a floor
 )
 
@@ -52,8 +52,7 @@ func release(w adder) {
 	}
 }
 
-// One goroutine, within one window: what is read is what was added. So each
-// row measures the thing that its name says.
+// One goroutine, within one window: the sum equals the adds, so that each row measures what its name says.
 func TestRowsCount(t *testing.T) {
 	const n = 1000
 	for _, s := range subjects() {
@@ -75,7 +74,7 @@ func TestRowsCount(t *testing.T) {
 	}
 }
 
-// The windows without a goroutine expire what is old.
+// The windows without a goroutine expire old events.
 func TestRowsExpire(t *testing.T) {
 	for _, s := range subjects() {
 		if s.kind != sliding || s.name == "ratecounter" {

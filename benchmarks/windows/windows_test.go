@@ -19,8 +19,8 @@ const (
 // sizes are the numbers of slots that reading and weighing is measured with.
 var sizes = []int{10, 60, 600, 3600}
 
-// measured tells whether s is measured with n slots: what cannot have them is
-// not, and large windows are left to a few.
+// measured reports whether s is measured with n slots: impossible combinations are not, and few windows are measured with
+// many slots.
 func measured(s subject, n int) bool {
 	switch {
 	case s.kind == fixed || s.kind == total || s.kind == bounded:
@@ -108,7 +108,7 @@ func repeatAt(n int, t time.Time, w timed) {
 	}
 }
 
-// Reading the sum; nobody adds meanwhile.
+// Reading the sum, without concurrent adds.
 func BenchmarkSum(b *testing.B) {
 	for _, n := range sizes {
 		for _, s := range subjects() {
@@ -132,8 +132,7 @@ func BenchmarkSum(b *testing.B) {
 	}
 }
 
-// What a window weighs after its first add. Goroutines that it keeps come with
-// a stack, which is not on the heap.
+// The weight of a window after its first add. Goroutines that it keeps have a stack, which is not on the heap.
 func BenchmarkBytes(b *testing.B) {
 	for _, n := range sizes {
 		many := 1024

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// TestReason has the reason of each cause.
+// TestReason checks the reason of each cause.
 func TestReason(t *testing.T) {
 	for want, p := range map[string]Policy{
 		"more than 1 hit in 1m":                  {After: 1, Span: time.Minute},
@@ -19,7 +19,7 @@ func TestReason(t *testing.T) {
 		}
 	}
 	if got := ruleOrigin(&Policy{Of: Distinct, After: MaxAfter, Span: MaxSpan}); got&originText != 0 {
-		t.Errorf("the origin %x is that of a text", got)
+		t.Errorf("the origin %x is a text", got)
 	} else if p, _ := got.counted(); p.Of != Distinct || p.After != MaxAfter || p.Span != 10*365*24*time.Hour {
 		t.Errorf("%+v", p)
 	}

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// benchKey is a key of 12 bytes, and hash a hash of it that costs next to
-// nothing: what is measured here comes after the hash.
+// benchKey is a key of 12 bytes, and hash a hash of it that costs next to nothing: the benchmarks are about the work after
+// the hash.
 func benchKey(key []byte, i uint64) (hash uint64) {
 	binary.LittleEndian.PutUint64(key, i)
 	return fold128(i^0x9e3779b97f4a7c15, 0xd6e8feb86659fd93)
@@ -31,7 +31,7 @@ func benchBans(b *testing.B, n int) *Table {
 	return table
 }
 
-// benchHolds asks about keys from first on, n of them, in random order.
+// benchHolds looks up n keys from first on, in random order.
 func benchHolds(b *testing.B, table *Table, first uint64, n int, want bool) {
 	var key [12]byte
 	x, held := rand.Uint64(), 0
@@ -49,9 +49,8 @@ func benchHolds(b *testing.B, table *Table, first uint64, n int, want bool) {
 	}
 }
 
-// BenchmarkBanHolds asks whether a key is banned, with none, 10 thousand and a
-// million bans, beside the floor: making the key, its hash, and reading one
-// random cache line of as many bytes as the index has.
+// BenchmarkBanHolds looks up whether a key is banned, with none, 10 thousand and a million bans, beside the performance
+// floor: making the key, its hash, and reading one random cache line in as many bytes as the index has.
 func BenchmarkBanHolds(b *testing.B) {
 	for _, n := range []int{0, 10_000, 1_000_000} {
 		name := "/bans=" + strconv.Itoa(n)
@@ -79,8 +78,8 @@ func BenchmarkBanHolds(b *testing.B) {
 	}
 }
 
-// BenchmarkBanStart begins bans of new keys: until the table has n, and then
-// without end, when all of them hold and when each of them is over.
+// BenchmarkBanStart begins bans of new keys: until the table has n, and then without end, when all of them hold and when
+// each of them has ended.
 func BenchmarkBanStart(b *testing.B) {
 	ban := &Policy{For: time.Hour, Span: time.Second}
 	for _, n := range []int{10_000, 1_000_000} {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// checkTable checks what must be true of every table that nobody changes.
+// checkTable checks the invariants of a table that no goroutine changes.
 func checkTable(t testing.TB, table *Table) {
 	t.Helper()
 	rules, texts := map[uint32]int64{}, map[uint32]int{}

@@ -11,11 +11,9 @@ import (
 	"time"
 )
 
-// TestBanTableConcurrently has writers begin, add, unban and expire bans in a
-// table that is full most of the time, and grows, while readers ask. Some keys
-// are banned before and to the end: every answer about them must be yes. Some
-// are never: no. The end of each ban names its key, so that one key's answer
-// with another's end is found out.
+// TestBanTableConcurrently has writers begin, add, unban and expire bans in a table that is full most of the time, and
+// grows, while readers look them up. Some keys are banned from before the start to the end: every answer about them must be
+// yes. Some never: no. The end of each ban is unique to its key, so that an answer with another key's end is found.
 func TestBanTableConcurrently(t *testing.T) {
 	d := 400 * time.Millisecond
 	if longTests() {
@@ -124,8 +122,8 @@ func TestBanTableConcurrently(t *testing.T) {
 	}
 }
 
-// TestConcurrentOneHash bans and unbans three keys in turn, which all have one hash, while a
-// reader asks about each of them: it never sees the end of another one's ban.
+// TestConcurrentOneHash bans and unbans three keys in turn, which all have one hash, while a reader looks each of them up:
+// it never gets the end of another's ban.
 func TestConcurrentOneHash(t *testing.T) {
 	d := 300 * time.Millisecond
 	if longTests() {
@@ -155,8 +153,7 @@ func TestConcurrentOneHash(t *testing.T) {
 			}
 		}
 	})
-	// More readers than there are processors: one that is suspended half-way
-	// finds something else when it goes on.
+	// More readers than processors: a reader that is suspended half-way finds another state when it goes on.
 	var seen [3]atomic.Int64
 	for range 2 + runtime.GOMAXPROCS(0) {
 		wg.Go(func() {
@@ -182,8 +179,8 @@ func TestConcurrentOneHash(t *testing.T) {
 	t.Logf("seen %d, %d and %d times", seen[0].Load(), seen[1].Load(), seen[2].Load())
 }
 
-// TestConcurrentLaterEndWins adds a ban by hand, and begins one by a rule, at the same
-// time, in all orders: it ends when the later of them does.
+// TestConcurrentLaterEndWins adds a ban by hand, and begins one by a rule, at the same time, in all orders: the later end
+// is in force.
 func TestConcurrentLaterEndWins(t *testing.T) {
 	rnd := random(t)
 	rounds := 5000

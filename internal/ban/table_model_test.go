@@ -72,8 +72,7 @@ func (m *banModel) open(id banID, manual bool, now int64) *modelBan {
 	return nil
 }
 
-// drops reports whether a ban is dropped: one that has ended, unless there was none some
-// milliseconds before.
+// drops reports whether a ban is dropped: it has ended, and some milliseconds before there was none that had.
 func (m *banModel) drops(reserve bool, now int64) bool {
 	if last, ok := m.searched[reserve]; ok && now < last+int64(dropEvery) {
 		return false
@@ -171,7 +170,7 @@ func (m *banModel) held(now int64) []Ban {
 	return held
 }
 
-// randomKeys returns keys of all lengths, many that begin alike.
+// randomKey returns keys of all lengths, many with equal beginnings.
 func randomKeys(rnd *rand.Rand, n int) []string {
 	keys := make([]string, n)
 	for i := range keys {
@@ -204,9 +203,8 @@ func randomPolicy(rnd *rand.Rand) *Policy {
 	return b
 }
 
-// TestBanTableAgainstModel does random things to a table and a model of it. In
-// half of the rounds the table is nearly always full; then bans are remembered
-// for ever, and which of those that have ended are dropped the model takes from the table.
+// TestBanTableAgainstModel makes random calls on a table and a model of it. In half of the rounds the table is nearly
+// always full; then bans are remembered forever, and the model copies from the table which of the ended ones are dropped.
 func TestBanTableAgainstModel(t *testing.T) {
 	rnd := random(t)
 	rounds := 100
@@ -315,7 +313,7 @@ func modelTable(t *testing.T, rnd *rand.Rand, table *Table, full bool, seen map[
 				}
 			}
 			if n := table.Counts(now).Len; n != len(model.bans) {
-				t.Fatalf("step %d: %d bans are known, want %d", step, n, len(model.bans))
+				t.Fatalf("step %d: %d bans are stored, want %d", step, n, len(model.bans))
 			}
 		case op == 99:
 			gone := rules[rnd.IntN(len(rules))]

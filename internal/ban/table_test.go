@@ -81,9 +81,8 @@ func TestBanTableManyRules(t *testing.T) {
 	}
 }
 
-// TestBanFlood has a million keys begin a ban in a table of ten thousand: those
-// that began first hold to their ends, the rest is refused and counted, and bans
-// by hand are still added. When the first are over, others take their places.
+// TestBanFlood has a million keys begin a ban in a table of ten thousand: the first hold to their ends, the others are
+// refused and counted, and bans by hand are still added. When the first have ended, others take their places.
 func TestBanFlood(t *testing.T) {
 	const most, reserve = 10_000, 500
 	flood := 1_000_000
@@ -139,7 +138,7 @@ func TestBanFlood(t *testing.T) {
 	if c := table.Counts(int64(flood)); c.Held[3] != most || c.Refused != uint64(flood-most+reserve) || c.Dropped != 0 {
 		t.Errorf("counts %+v, want %d refused", c, flood-most+reserve)
 	}
-	// At this time, ten of the first are over.
+	// at this time, ten of the first have ended
 	now := int64(time.Hour) + 9
 	for i := range 20 {
 		k, h := key(flood + i)
@@ -149,8 +148,8 @@ func TestBanFlood(t *testing.T) {
 	}
 }
 
-// TestOldestEndGoesFirst fills a table with bans that have ended and begins others: bans that
-// hold stay, and of the others those go that ended first, some at a time.
+// TestOldestEndGoesFirst fills a table with bans that have ended and begins others: bans that hold stay, and the others are
+// dropped in the order of their ends, some at a time.
 func TestOldestEndGoesFirst(t *testing.T) {
 	const most, begun = 2000, 1000
 	table := newTable(Config{}, most, 0)
@@ -174,7 +173,7 @@ func TestOldestEndGoesFirst(t *testing.T) {
 	if c.Dropped < begun || c.Dropped > begun+100 || c.Held[0] != begun {
 		t.Fatalf("counts %+v, want little more than 1000 dropped, and 1000 held", c)
 	}
-	var there, sum [2]int // of those that are gone, and of those that are left
+	var there, sum [2]int // of the dropped ones, and of the remaining ones
 	for i := range most {
 		k, h := key(i)
 		rank, which := i*7919%most, 0
@@ -190,8 +189,8 @@ func TestOldestEndGoesFirst(t *testing.T) {
 	}
 }
 
-// TestBanBudget gives the table less memory than its number of bans takes. It
-// never takes more, what holds stays, and the reserve is there all the same.
+// TestBanBudget gives the table less memory than its number of bans takes. It never takes more, active bans stay, and the
+// reserve is available.
 func TestBanBudget(t *testing.T) {
 	for _, kib := range []int64{0, 64, 256, 1024, 4096} {
 		const reserve = 100
@@ -248,8 +247,8 @@ func TestBanBudget(t *testing.T) {
 	}
 }
 
-// TestBanBudgetOfEndedBans fills the budget with bans that end and are remembered: others
-// take their memory, the budget is kept, and most of what is remembered stays.
+// TestBanBudgetOfEndedBans fills the budget with bans that end and are remembered: others take their memory, the budget is
+// kept, and most remembered bans stay.
 func TestBanBudgetOfEndedBans(t *testing.T) {
 	budget := keytable.NewBudget(256 << 10)
 	table := newTable(Config{Budget: budget}, 1<<14, 0)
@@ -278,13 +277,13 @@ func TestBanBudgetOfEndedBans(t *testing.T) {
 		}
 		checkTable(t, table)
 		if c := table.Counts(now); c.Held[0] != had/4 || c.Len < had*3/4 {
-			t.Fatalf("round %d: %d bans hold and %d are known, want %d of about %d", round, c.Held[0], c.Len, had/4, had)
+			t.Fatalf("round %d: %d bans hold and %d are stored, want %d of about %d", round, c.Held[0], c.Len, had/4, had)
 		}
 	}
 }
 
-// TestBanTableOfReplay is that of a replay, where times go back from key to key:
-// nothing is evicted, whatever the time, and nothing set aside.
+// TestBanTableOfReplay has the table of a replay, where times go back from key to key: nothing is evicted, whatever the
+// time, and nothing set aside.
 func TestBanTableOfReplay(t *testing.T) {
 	budget := keytable.NewBudget(1 << 62)
 	table := NewTable(Config{Budget: budget, Most: MaxMost, Keep: true})
@@ -297,10 +296,10 @@ func TestBanTableOfReplay(t *testing.T) {
 		table.Start(0, uint64(i), fmt.Append(nil, i), b, now, 0)
 	}
 	if n := table.Counts(0).Len; n != 1000 {
-		t.Errorf("%d bans are known, want 1000", n)
+		t.Errorf("%d bans are stored, want 1000", n)
 	}
 	if h := (Ban{Key: []byte("k"), Until: 1, Source: SourceManual}); table.Add(1, &h, 0) != Added {
-		t.Error("there is no memory for a ban by hand")
+		t.Error("a ban by hand is refused for lack of memory")
 	}
 }
 
@@ -340,8 +339,8 @@ func TestCountsOfManyBans(t *testing.T) {
 	}
 }
 
-// TestBanMemoryIsUsedAgain unbans all bans and begins as many: no more memory is
-// taken than the first time, but for what the shards' different turns make.
+// TestBanMemoryIsUsedAgain unbans all bans and begins as many: no more memory is taken than the first time, except for
+// differences between the shards.
 func TestBanMemoryIsUsedAgain(t *testing.T) {
 	budget := keytable.NewBudget(1 << 30)
 	table := NewTable(Config{Budget: budget, Most: 20_000})
@@ -395,8 +394,7 @@ func TestBanTableDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// TestBanTimes has the two ends of the range of times, and a ban as
-// long as can be.
+// TestBanTimes has the two ends of the range of times, and the longest ban.
 func TestBanTimes(t *testing.T) {
 	table := NewTable(Config{})
 	b := &Policy{Span: MaxSpan, For: MaxSpan, Jitter: 0, Remember: MaxSpan}
@@ -423,8 +421,8 @@ func TestBanTimes(t *testing.T) {
 	}
 }
 
-// TestBanAtNoTime adds bans as of the earliest time there is, as a store does that
-// has not judged anything yet: none of them is taken for one of ages ago.
+// TestBanAtNoTime adds bans as of the earliest possible time, as a store does that has not judged anything yet: none of
+// them counts as ended long ago.
 func TestBanAtNoTime(t *testing.T) {
 	table := NewTable(Config{})
 	for i := range 100 {

@@ -41,7 +41,7 @@ func command(n, size int) string {
 	return fmt.Sprintf("*%d\r\n%s", n, strings.Repeat(arg, n))
 }
 
-// TestReaderBudget sends commands whose memory is there or not, whole and half.
+// TestReaderBudget sends commands with enough memory or not, whole and half.
 func TestReaderBudget(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -110,8 +110,7 @@ func (w *waiting) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// TestScarceBudgetIsForNeeds has a peer that pipelines: its buffer grows only while
-// there is plenty.
+// TestScarceBudgetIsForNeeds has a peer that pipelines: its buffer grows only while there is plenty.
 func TestScarceBudgetIsForNeeds(t *testing.T) {
 	stream := strings.Repeat(command(2, 10), 10_000)
 	for _, c := range []struct{ limit, least, most int }{{1 << 20, 1, 16 << 10}, {0, 0, 0}} {
@@ -151,7 +150,7 @@ func TestWriterBudget(t *testing.T) {
 	if err := w.Flush(); err != nil {
 		t.Error(err)
 	}
-	for range 3 { // more than there is
+	for range 3 { // more than is available
 		w.BulkString(strings.Repeat("x", 60_000))
 	}
 	w.OK()

@@ -9,11 +9,10 @@ func (w *Writer) BufferSize() int { return cap(w.buf) }
 // Bytes returns what was appended and not flushed.
 func (w *Writer) Bytes() []byte { return w.buf }
 
-// Discard forgets what was appended and not flushed.
+// Discard drops what was appended and not flushed.
 func (w *Writer) Discard() { w.empty() }
 
-// Strays counts the views that are neither nil nor of the present buffer: each
-// of them keeps a former one in memory.
+// Strays counts the views that are neither nil nor of the present buffer: each keeps an earlier buffer in memory.
 func (r *Reader) Strays() int {
 	n := 0
 	for _, arg := range r.args[:cap(r.args)] {

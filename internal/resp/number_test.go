@@ -7,7 +7,7 @@ import (
 	"github.com/lately-go/lately/internal/resp"
 )
 
-// canonical is ParseInt by another way: a number is what is written as it is.
+// canonical is ParseInt by another way: a number equals its own formatting.
 func canonical(s string) (int64, bool) {
 	n, err := strconv.ParseInt(s, 10, 64)
 	if err != nil || strconv.FormatInt(n, 10) != s {

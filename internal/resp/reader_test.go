@@ -14,8 +14,7 @@ import (
 	"github.com/lately-go/lately/internal/test/must"
 )
 
-// TestCommands has what the specification says about commands, and the
-// refusals with the words that clients are shown.
+// TestCommands has the commands in the specification, and the errors as clients see them.
 func TestCommands(t *testing.T) {
 	const prefix = "Protocol error: "
 	for _, c := range []struct {

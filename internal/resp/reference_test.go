@@ -29,9 +29,8 @@ var (
 	cutLength   = regexp.MustCompile(`^(-1?|(-1|0|[1-9][0-9]{0,17})\r?)?$`)
 )
 
-// A referenceReader is a slow reader of a stream that is all there. It is
-// written from the specification with regular expressions and strings, and
-// shares nothing with Reader but the words of its errors.
+// A referenceReader is a slow reader of a complete stream. It is written from the specification with regular expressions
+// and strings, and shares nothing with Reader but the words of its errors.
 type referenceReader struct {
 	stream string
 	limits resp.Limits
@@ -69,8 +68,7 @@ func (r *referenceReader) command() ([]string, error) {
 	return command, err
 }
 
-// length reads a number and its line end from s; wrong is the error when it is
-// none.
+// length reads a number and its line end from s; wrong is the error for other text.
 func length(s, wrong string) (n, size int, err error) {
 	if line := wholeLength.FindString(s); line != "" {
 		long, err := strconv.ParseInt(strings.TrimSuffix(line, "\r\n"), 10, 64)

@@ -100,7 +100,7 @@ func randomReply(rng *rand.Rand, w *resp.Writer, out *strings.Builder, depth int
 	}
 }
 
-// What a Writer writes is what a ReplyReader reads, however it is split.
+// A ReplyReader reads the output of a Writer, however it is split.
 func TestReplyReaderReadsWriter(t *testing.T) {
 	rng, _ := seeded(t)
 	rounds := 200

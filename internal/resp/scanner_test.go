@@ -82,7 +82,7 @@ func slowlyScanned(stream string, limits resp.Limits) string {
 	return out.String()
 }
 
-// value reads a value within so many others.
+// value reads a value at the given depth.
 func (s *slowScanner) value(depth int) (v resp.Value, err error) {
 	from := s.at
 	if from == len(s.stream) {

@@ -63,7 +63,7 @@ func read(cut []string, limits resp.Limits) outcome {
 	return drain(resp.NewReader(new(chunks(slices.Clone(cut))), limits), false)
 }
 
-// readReady is read for a server that asks whether more is buffered.
+// readReady is read for a server that checks whether more is buffered.
 func readReady(cut []string, limits resp.Limits) outcome {
 	return drain(resp.NewReader(new(chunks(slices.Clone(cut))), limits), true)
 }
@@ -197,9 +197,8 @@ func TestEverySplitGivesTheSameCommands(t *testing.T) {
 	}
 }
 
-// TestSplitCheckDetectsLossyReader: the check above fails for a reader that
-// begins again with each read, which does well on streams that are not cut, and
-// for one that takes what is not whole.
+// TestSplitCheckDetectsLossyReader: the check above fails for a reader that begins again with each read, which works on
+// streams that are not cut, and for one that accepts incomplete commands.
 func TestSplitCheckDetectsLossyReader(t *testing.T) {
 	forgetful := func(cut []string, limits resp.Limits) (all outcome) {
 		all.end = io.EOF.Error()

@@ -14,7 +14,7 @@ import (
 	"github.com/lately-go/lately/internal/test/resptest"
 )
 
-// replies is one call of each method with what both versions have for it.
+// replies is one call of each method with its output in both versions.
 var replies = []struct {
 	name       string
 	call       func(w *resp.Writer)

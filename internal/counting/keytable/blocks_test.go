@@ -133,9 +133,8 @@ func checkBlocks(t *testing.T, rnd *rand.Rand, bound, inline int) {
 	}
 }
 
-// TestBlocksGiveBack fills logs and lets all their times leave, again and again:
-// no more blocks may be taken than the first round took, and an empty log or one
-// of a single time has none.
+// TestBlocksGiveBack fills logs and lets all their times leave, again and again: no more blocks may be taken than in the
+// first round, and an empty log or one with a single time has none.
 func TestBlocksGiveBack(t *testing.T) {
 	for _, bound := range []int{1, 3, 4, 5, 70, 600} {
 		b := keytable.NewBlocks(bound, 3, unlimited())
@@ -169,9 +168,8 @@ func TestBlocksGiveBack(t *testing.T) {
 	}
 }
 
-// TestBlocksKeepTheBudget fills logs until there is no memory: the used bytes
-// stay within the budget, reserved ones stay available, and a log that gets no
-// memory does not change.
+// TestBlocksKeepTheBudget fills logs until there is no memory: the used bytes stay within the budget, reserved ones stay
+// available, and a log that gets no memory does not change.
 func TestBlocksKeepTheBudget(t *testing.T) {
 	for _, bound := range []int{60, 1000, 60_000} {
 		const limit = 2_000_000
@@ -242,8 +240,7 @@ func TestBlocksRelease(t *testing.T) {
 	}
 }
 
-// TestBlocksConcurrently has goroutines fill and empty logs of their own: what
-// one wrote, nobody else changes.
+// TestBlocksConcurrently has goroutines fill and empty logs of their own: no goroutine changes what another wrote.
 func TestBlocksConcurrently(t *testing.T) {
 	b := keytable.NewBlocks(100, 3, unlimited())
 	var wg sync.WaitGroup
@@ -314,7 +311,7 @@ func TestNewBlocksPanics(t *testing.T) {
 	}
 }
 
-// Fits finds as much memory as asking for one time less and less does.
+// Fits finds as much memory as repeated calls with one time less would.
 func TestBlocksFitsAgainstLoop(t *testing.T) {
 	rnd := randtest.New(t)
 	for range 2000 {
@@ -345,9 +342,8 @@ func TestBlocksFitsAgainstLoop(t *testing.T) {
 	}
 }
 
-// The memory of blocks is given back when most of them are freed, although the
-// others are scattered: records that are looked at now and then have theirs moved
-// together.
+// The memory of blocks is freed when most of them are, although the others are scattered: records that are visited now and
+// then have theirs moved together.
 func TestBlocksGather(t *testing.T) {
 	rnd := randtest.New(t)
 	budget := keytable.NewBudget(16 << 20)

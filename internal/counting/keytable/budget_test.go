@@ -6,8 +6,8 @@ import (
 	"github.com/lately-go/lately/internal/counting/keytable"
 )
 
-// TestBudgetKeeps takes with and without a part that is to be left: what those
-// have taken for whom it is left is no longer left for them.
+// TestBudgetKeeps takes with and without a reserved part: what the owners of the reserve have taken no longer counts as
+// reserved.
 func TestBudgetKeeps(t *testing.T) {
 	b := keytable.NewBudget(100)
 	for i, c := range []struct {
@@ -25,7 +25,7 @@ func TestBudgetKeeps(t *testing.T) {
 			ok = b.Take(c.n, 25)
 		}
 		if ok != c.ok {
-			t.Fatalf("step %d: %+v says %t, with %d used", i, c, ok, b.Used())
+			t.Fatalf("step %d: %+v returns %t, with %d used", i, c, ok, b.Used())
 		}
 	}
 	b.GiveKept(20)
@@ -43,8 +43,8 @@ func step(n int) int {
 	return 1
 }
 
-// What is taken from a budget is never less than what the allocator gives: else a full
-// budget would be exceeded. It is not much more either.
+// What is taken from a budget is never less than what the allocator gives: otherwise a full budget would be exceeded. It is
+// not much more either.
 func TestBudgetIncludesAllocatorOverhead(t *testing.T) {
 	for n := 1; n < 100_000; n += step(n) {
 		got, taken := int64(cap(append([]byte(nil), make([]byte, n)...))), keytable.Allocated(int64(n))

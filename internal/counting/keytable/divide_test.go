@@ -21,9 +21,8 @@ type watched struct {
 func (w *watched) Expired(r keytable.Record) bool  { w.looks++; return w.ages.Expired(r) }
 func (w *watched) Weight(r keytable.Record) uint64 { w.looks++; return r.Words()[0] }
 
-// At the budget a new key costs about as many looks at records and evictions
-// whatever the lengths of the keys before it were, also if these change all the
-// time.
+// At the budget a new key costs about the same number of visited records and evictions whatever the lengths of the keys
+// before it were, also if these change all the time.
 func TestTableCostOfOtherLengths(t *testing.T) {
 	seed := randtest.Seed(t)
 	rng := rand.New(rand.NewPCG(seed, 0))

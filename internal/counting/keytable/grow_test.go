@@ -83,8 +83,7 @@ func TestTableAllProtected(t *testing.T) {
 	}
 }
 
-// Keys that are not protected are evicted for each other, and not for the looks at
-// the others to be many.
+// Keys that are not protected are evicted for each other, with few visits to the others.
 func TestTableFewUnprotected(t *testing.T) {
 	var looks []int
 	keys := 50_000
@@ -101,8 +100,8 @@ func TestTableFewUnprotected(t *testing.T) {
 	}
 }
 
-// looksOfFewUnprotected returns how often a table of which two keys in a hundred may be
-// evicted looks at weights while so many keys come.
+// looksOfFewUnprotected returns how often a table, where two keys in a hundred may be evicted, reads weights for a number
+// of new keys.
 func looksOfFewUnprotected(t *testing.T, keys int) int {
 	in, policy := newGuarded(t, 256<<10)
 	for i := uint64(0); put(in, fmt.Sprint("held ", i), 1, forever); i++ {

@@ -7,8 +7,8 @@ import (
 	"github.com/lately-go/lately/internal/test/randtest"
 )
 
-// A log to which Add adds is the same as one to which Add adds as often, also when it
-// is full, when times leave it, and when there is no memory for all.
+// A log to which Add adds n times at once equals one to which Add adds n times in turn, also when it is full, when times
+// leave it, and when there is no memory for all.
 func TestAddSeveral(t *testing.T) {
 	seed := randtest.Seed(t)
 	rnd := rand.New(rand.NewPCG(seed, 0))

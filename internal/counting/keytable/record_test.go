@@ -10,7 +10,7 @@ import (
 	"github.com/lately-go/lately/internal/test/must"
 )
 
-// A Hint is good for as long as one likes, whatever becomes of the page.
+// A Hint stays valid, whatever happens to the page.
 func TestTableHintOfThePast(t *testing.T) {
 	in, policy, _ := newTable(t, 4<<20, nil)
 	type past struct {
@@ -54,7 +54,7 @@ func TestTableHintOfThePast(t *testing.T) {
 	}
 }
 
-// Has waits for nobody who has locked a record.
+// Has does not wait for a locked record.
 func TestTableHas(t *testing.T) {
 	in, _, _ := newTable(t, 1<<20, nil)
 	if in.Has(in.Hash("a"), "a") {
@@ -87,8 +87,8 @@ func TestTableRecordIsALine(t *testing.T) {
 	}
 }
 
-// The header of a group takes two cache lines; what a hit reads, the base of one window
-// included, is in the first.
+// The header of a group takes two cache lines; the fields that a hit reads, including the base of one window, are in the
+// first.
 func TestHeaderSize(t *testing.T) {
 	if unsafe.Sizeof(uintptr(0)) != 8 {
 		t.Skip("sizes are those of 64 bits")

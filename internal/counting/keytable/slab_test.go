@@ -8,8 +8,7 @@ import (
 	"github.com/lately-go/lately/internal/counting/keytable"
 )
 
-// TestConcurrentSlab has goroutines take and give back blocks: each must be nobody else's
-// while it is held.
+// TestConcurrentSlab has goroutines take and give back blocks: each belongs to one goroutine while it is held.
 func TestConcurrentSlab(t *testing.T) {
 	s := keytable.NewSlab(5, keytable.NewBudget(1<<20))
 	var wg sync.WaitGroup
@@ -70,8 +69,7 @@ func TestSlabKeepsTheBudget(t *testing.T) {
 	}
 }
 
-// What a Slab has of the budget follows what is in use: by whole chunks, and but
-// for their places in the lists.
+// The memory that a Slab takes from the budget follows its use: by whole chunks, and except for their places in the lists.
 func TestSlabGivesChunksBack(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 3))
 	for _, words := range []int{1, 5, 200, 5000} {
@@ -101,7 +99,7 @@ func TestSlabGivesChunksBack(t *testing.T) {
 	}
 }
 
-// What goroutines take and give back of a Budget never exceeds it.
+// Concurrent takes from a Budget never exceed it.
 func TestConcurrentBudget(t *testing.T) {
 	const limit = 1000
 	b := keytable.NewBudget(limit)

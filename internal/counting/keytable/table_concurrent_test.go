@@ -17,9 +17,8 @@ import (
 
 var oneSeed = maphash.MakeSeed()
 
-// sums is a Policy whose records have a sum in their first word and, to be found
-// out if two use a record at once, the same in the second. What is dropped is
-// added up.
+// sums is a Policy whose records have a sum in their first word and the same in the second, so that two users of a record
+// at once are detected. Dropped sums are added up.
 type sums struct {
 	t         *testing.T
 	dropped   atomic.Uint64
@@ -141,8 +140,7 @@ func (c *conserving) step(rnd *rand.Rand, key string) {
 	}
 }
 
-// What is added by many goroutines is there afterwards, or was in a record that
-// was dropped, whatever happens to pages meanwhile.
+// Adds of many goroutines are there afterwards, or were in a record that was dropped, whatever happens to pages meanwhile.
 func TestConcurrentTableConservation(t *testing.T) {
 	each := 20_000
 	if testing.Short() {
@@ -212,8 +210,8 @@ func (c *conserving) runBroken(goroutines, each int, seed uint64) (lost int64) {
 	return int64(c.added.Load() - held)
 }
 
-// Drain hands over every record once, and afterwards nobody counts in the old
-// table: what goroutines add meanwhile is in one table or the other.
+// Drain passes on every record once, and afterwards no add counts in the old table: concurrent adds are in one table or the
+// other.
 func TestConcurrentTableDrainMeanwhile(t *testing.T) {
 	const goroutines = 8
 	each := 20_000

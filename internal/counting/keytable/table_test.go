@@ -17,8 +17,7 @@ import (
 	"github.com/lately-go/lately/internal/test/randtest"
 )
 
-// randomKey returns a key that is likely to be like another: empty, a prefix
-// of others, or alike but for a byte.
+// randomKey returns a key that is likely to be like another: empty, a prefix of others, or alike but for a byte.
 func randomKey(rnd *rand.Rand) string {
 	switch rnd.IntN(10) {
 	case 0:
@@ -183,7 +182,7 @@ func TestTableAgainstMap(t *testing.T) {
 	}
 }
 
-// What was dropped is told, and memory comes back when all is gone.
+// Drops are reported, and the memory is free when all keys are deleted.
 func TestTableGivesBack(t *testing.T) {
 	in, policy, budget := newTable(t, 8<<20, nil)
 	policy.dropped = make(map[uint64]bool)
@@ -225,8 +224,7 @@ func TestTableDropsTheLeast(t *testing.T) {
 	}
 }
 
-// Keys of one hash are told apart by the record's key words, whatever their
-// length, and all of them can be read back.
+// Keys with one hash are distinguished by the record's key words, whatever their length, and all of them can be read back.
 func TestTableKeyWords(t *testing.T) {
 	const hash = 0x123456789abcdef0
 	in, _, _ := newTable(t, 1<<20, nil)

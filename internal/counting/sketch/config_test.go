@@ -34,7 +34,7 @@ func TestBytesAsMeasured(t *testing.T) {
 		got, want := heapNow()-before, sketch.Bytes(c)
 		const others = 16 << 10 // what the runtime may do meanwhile
 		if got > want+others || got < want*8/9-others {
-			t.Errorf("%+v: the heap holds %d, Bytes says %d", c, got, want)
+			t.Errorf("%+v: the heap holds %d, Bytes: %d", c, got, want)
 		}
 		runtime.KeepAlive(w)
 	}

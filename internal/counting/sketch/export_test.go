@@ -27,24 +27,22 @@ func (w *Window) Take(hash uint64, t int64, cost uint64) (ok bool, used uint64, 
 	return false, used, time.Duration(w.gone(keep) - t)
 }
 
-// Used is [Held.Used] for a caller who holds nothing.
+// Used is [Held.Used] for a caller without a lock.
 func (w *Window) Used(hash uint64, t int64) uint64 {
 	h := w.Lock(hash)
 	defer h.Unlock()
 	return h.Used(t)
 }
 
-// Charge is [Held.Charge] for a caller who holds nothing.
+// Charge is [Held.Charge] for a caller without a lock.
 func (w *Window) Charge(hash uint64, t int64, cost uint64) {
 	h := w.Lock(hash)
 	defer h.Unlock()
 	h.Charge(t, cost)
 }
 
-// Noise returns by how much the count of a key is too high at time t, on
-// average over keys that were charged with nothing, and the share of such keys
-// that would be refused for it. It is an estimate from a thousand keys, and
-// locks a part for each.
+// Noise returns by how much the count of a key is too high at time t, on average over keys without charges, and the share
+// of such keys that would be refused for it. It is an estimate from a thousand keys, and locks a part for each.
 func (w *Window) Noise(t int64) (mean, refused float64) {
 	const samples = 1000
 	for i := range uint64(samples) {

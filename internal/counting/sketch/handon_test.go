@@ -11,8 +11,8 @@ import (
 	"github.com/lately-go/lately/internal/counting/sketch"
 )
 
-// A fullTable keeps the exact times of a few keys, and a Window those of the
-// rest, the way a store does. Its capacity changes all the time.
+// A fullTable keeps the exact times of a few keys, and a Window those of the rest, like a store. Its capacity changes all
+// the time.
 type fullTable struct {
 	w    *sketch.Window
 	n    int
@@ -30,15 +30,14 @@ type tableRecord struct {
 	times []int64
 }
 
-// find returns the record of key, locked, and the time to judge at. The record
-// is nil if there is no memory for one.
+// find returns the record of key, locked, and the time to judge at. The record is nil if there is no memory for one.
 func (c *fullTable) find(key uint64, t int64) (r *tableRecord, added bool, now int64) {
 	for {
 		c.mu.Lock()
 		if r = c.keys[key]; r == nil && len(c.keys) < c.capacity {
 			r, added = new(tableRecord), true
 			c.keys[key] = r
-			r.mu.Lock() // nobody has it yet
+			r.mu.Lock() // no key has it yet
 		}
 		now = max(t, c.floor)
 		c.mu.Unlock()
@@ -76,8 +75,7 @@ func (c *fullTable) expire(t int64) {
 	}
 }
 
-// take allows key at t or not, in its record or in the window, and says at what
-// time it judged.
+// take allows key at t or not, in its record or in the window, and returns the time of its judgement.
 func (c *fullTable) take(key uint64, t int64) (now int64, ok, inWindow bool) {
 	for {
 		r, added, now := c.find(key, t)

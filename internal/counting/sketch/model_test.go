@@ -28,7 +28,7 @@ type counter interface {
 	HandOn(hash uint64, t int64) iter.Seq2[int64, uint64]
 }
 
-// whole is a Window with HandOn for a caller who holds nothing.
+// whole is a Window with HandOn for a caller without a lock.
 type whole struct{ *sketch.Window }
 
 func (w whole) HandOn(hash uint64, t int64) iter.Seq2[int64, uint64] {
@@ -169,7 +169,7 @@ func (w *world) take(key, cost uint64) error {
 	return w.waited(key, cost, wait)
 }
 
-// waited asks again after the wait, and one nanosecond before.
+// waited takes again after the wait, and one nanosecond before.
 func (w *world) waited(key, cost uint64, wait time.Duration) error {
 	if wait == sketch.Never {
 		return nil
@@ -205,8 +205,7 @@ func (w *world) handOn(key uint64) error {
 	return nil
 }
 
-// run acts that many times, and stops at the first error. The model forgets
-// what is far out of reach.
+// run performs that many actions, and stops at the first error. The model drops charges far in the past.
 func (w *world) run(steps int) error {
 	for i := range steps {
 		if err := w.act(); err != nil {
@@ -224,7 +223,7 @@ func (w *world) run(steps int) error {
 // modelSteps is how much each world acts.
 const modelSteps = 10_000
 
-// modelRounds is how many worlds there are of each configuration.
+// modelRounds is the number of worlds for each configuration.
 func modelRounds() int {
 	switch {
 	case os.Getenv("LATELY_LONG") != "":
@@ -238,9 +237,8 @@ func modelRounds() int {
 // starts are times at which worlds begin.
 var starts = []int64{0, 1e18, -1e18, math.MaxInt64 - 4*int64(sketch.MaxSpan), -(math.MaxInt64 - 4*int64(sketch.MaxSpan))}
 
-// A window is never below the model, whatever comes: keys that share counters,
-// times out of order, silence, jumps, costs of all sizes, charges beyond the
-// limit. A lone client that waits as told is allowed, and not before.
+// A window is never below the model: with keys that share counters, times out of order, silence, jumps, costs of all sizes,
+// charges beyond the limit. A lone client that waits for RetryAfter is allowed, and not before.
 func TestNeverTooLittle(t *testing.T) {
 	rnd := newRand(t)
 	for _, n := range []uint64{0, 1, 2, 60, 254, 255, 1000, 65_534, 65_535, 1 << 20, 1<<32 - 1, 1 << 40, math.MaxUint64} {
@@ -285,7 +283,7 @@ func TestModelFindsBrokenWindows(t *testing.T) {
 		}
 		err := w.run(modelSteps)
 		if (err != nil) != (broken != nil) {
-			t.Errorf("%s: the model says %v", name, err)
+			t.Errorf("%s: the model returns %v", name, err)
 		}
 		if broken == nil && w.unknown == 0 {
 			t.Error("nothing was ever unknown: times must go back further")

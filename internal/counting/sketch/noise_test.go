@@ -75,7 +75,7 @@ func testNoise(t *testing.T, c sketch.Config, keys int) {
 	}
 }
 
-// The share of fresh keys that Noise says would be refused is the share that is.
+// The share of fresh keys that would be refused according to Noise is the true share.
 func TestNoiseIsTrue(t *testing.T) {
 	w := sketch.New(sketch.Config{N: 2, Span: time.Minute, Counters: 4096})
 	rnd := newRand(t)
@@ -93,6 +93,6 @@ func TestNoiseIsTrue(t *testing.T) {
 	refused /= 10_000
 	t.Logf("said %.3f, is %.3f", said, refused)
 	if said < refused-0.08 || said > refused+0.08 || refused < 0.1 || refused > 0.9 {
-		t.Errorf("said %.3f, is %.3f", said, refused)
+		t.Errorf("Noise: %.3f, true: %.3f", said, refused)
 	}
 }

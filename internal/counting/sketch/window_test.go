@@ -12,8 +12,8 @@ import (
 	"github.com/lately-go/lately/internal/test/windowtest"
 )
 
-// One key alone is counted exactly while it comes, leaves after the span and an
-// eighth of it at the latest, and is told when.
+// One key alone is counted exactly while it comes, leaves after the span and an eighth of it at the latest, and receives
+// that time.
 func TestOneKeyAlone(t *testing.T) {
 	for _, n := range []uint64{5, 1000, 1 << 30} {
 		w := sketch.New(sketch.Config{N: n, Span: 80 * time.Second, Counters: 1 << 16})
@@ -50,8 +50,7 @@ func TestOneKeyAlone(t *testing.T) {
 	}
 }
 
-// A key alone, at times in order: its count is that of the span, or of a pane
-// more, and nothing else.
+// A key alone, at times in order: its count is that of the span, or of a pane more, and nothing else.
 func TestOneKeyOvercountIsSmall(t *testing.T) {
 	rnd := newRand(t)
 	for _, n := range []uint64{1, 254, 255, 256, 65_534, 65_535, 65_536, math.MaxUint32 - 1} {
@@ -111,7 +110,7 @@ func TestOverflow(t *testing.T) {
 	}
 }
 
-// A counter can hold N, told from endless.
+// A counter can hold N, distinct from endless.
 func TestCounterHoldsTheLimit(t *testing.T) {
 	for _, n := range []uint64{1, 254, 255, 65_534, 65_535, math.MaxUint32 - 1} {
 		w := sketch.New(sketch.Config{N: n, Span: time.Second, Counters: 1})
@@ -229,7 +228,7 @@ func TestConcurrentAllOrNothing(t *testing.T) {
 				hb.Unlock()
 				ha.Unlock()
 				if g == 0 {
-					a.Used(key, at) // a reader of one
+					a.Used(key, at) // a reader for one connection
 				}
 			}
 		})

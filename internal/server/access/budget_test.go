@@ -27,8 +27,8 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// TestBudgetConcurrently takes and gives from many goroutines: nobody ever holds more
-// than there is, and all comes back.
+// TestBudgetConcurrently takes and gives from many goroutines: together they never hold more than there is, and all comes
+// back.
 func TestBudgetConcurrently(t *testing.T) {
 	b := access.NewBudget(1000)
 	var wg sync.WaitGroup

@@ -54,7 +54,7 @@ func TestConnLimiterPeers(t *testing.T) {
 		g := access.NewConnLimiter(10, 1)
 		first, second := netip.MustParseAddr(x.first), netip.MustParseAddr(x.second)
 		if !g.Enter(first) || g.Enter(second) == x.same {
-			t.Errorf("%s and %s: want them told to be one peer: %v", x.first, x.second, x.same)
+			t.Errorf("%s and %s: want one peer: %v", x.first, x.second, x.same)
 			continue
 		}
 		g.Leave(second) // the same connection, by another name
@@ -106,7 +106,7 @@ func TestConnLimiterIsNeverExceeded(t *testing.T) {
 		g.Enter(netip.Addr{})
 	}
 	if open, _, _ := g.Counts(); open != each {
-		t.Errorf("%d of one peer are open, want %d", open, each)
+		t.Errorf("%d connections of one peer are open, want %d", open, each)
 	}
 }
 
@@ -119,7 +119,7 @@ func TestConnLimiterDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// A listener asks for each connection, and says when it is closed.
+// A listener calls for each connection, and again when it is closed.
 func ExampleConnLimiter() {
 	limiter := access.NewConnLimiter(100, 2)
 	peer := netip.MustParseAddr("192.0.2.7")

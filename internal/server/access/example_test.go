@@ -8,7 +8,7 @@ import (
 	"github.com/lately-go/lately/internal/server/access"
 )
 
-// A service may ask for decisions, and may not ban.
+// A service may request decisions, and may not ban.
 func Example() {
 	tokens, err := access.Parse(strings.NewReader("check correct-horse-battery-staple-0123456789 shop\n"), "tokens")
 	if err != nil {

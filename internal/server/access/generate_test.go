@@ -87,7 +87,7 @@ func TestGenerateIsAtomic(t *testing.T) {
 	}
 }
 
-// Where no file can be made the error says why, and what to do.
+// Where no file can be made the error has the reason, and what to do.
 func TestGenerateRefuses(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "none", "tokens")

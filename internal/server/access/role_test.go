@@ -24,7 +24,7 @@ func TestRoles(t *testing.T) {
 	if zero != access.None {
 		t.Errorf("the zero role is %v", zero)
 	}
-	// What is no role may nothing, and is nothing that anybody may do.
+	// An unknown role has no rights, and is not accepted anywhere.
 	odd := access.Role(9)
 	if odd.May(access.None) || access.Admin.May(odd) || odd.String() != "Role(9)" {
 		t.Errorf("%v is taken for a role", odd)

@@ -62,8 +62,7 @@ func TestParseCertificates(t *testing.T) {
 	}
 }
 
-// The names of a certificate are its URIs and DNS names, or without these the common name of its
-// subject.
+// The names of a certificate are its URIs and DNS names, or without these the common name of its subject.
 func TestCertificateNames(t *testing.T) {
 	uri, _ := url.Parse("spiffe://example.org/billing")
 	subject := pkix.Name{CommonName: "common"}
@@ -165,8 +164,8 @@ func TestLoadRefuses(t *testing.T) {
 	}
 }
 
-// FuzzParse reads any text. What is taken is as it should be, no error shows what
-// could be a token, and lines that are taken alone are taken together.
+// FuzzParse reads any text. Accepted files are valid, no error shows a possible token, and lines that are accepted alone
+// are accepted together.
 func FuzzParse(f *testing.F) {
 	f.Add("read " + secret("r") + " name # comment\n\nadmin " + access.Hash(secret("a")))
 	f.Add("check\t" + secret("c") + "\r\n")

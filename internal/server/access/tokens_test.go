@@ -33,7 +33,7 @@ func TestRole(t *testing.T) {
 		{secret("a")[:39], access.None, ""},
 		{secret("a") + "x", access.None, ""},
 		{secret("a") + "\x00", access.None, ""},
-		{access.Hash(secret("a")), access.None, ""}, // who has the file has no token
+		{access.Hash(secret("a")), access.None, ""}, // the file alone contains no token
 		{strings.Repeat("x", access.MaxToken+1), access.None, ""},
 	} {
 		role, name, ok := tokens.Role(c.token)
@@ -82,8 +82,8 @@ func TestRoleDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// branchesOf returns what in a function may make its time depend on what it compares:
-// anything but one loop without a way out of it, and calls of crypto/subtle.
+// branchesOf returns the parts of a function whose time may depend on the compared values: anything but one loop without a
+// way out of it, and calls of crypto/subtle.
 func branchesOf(f *ast.FuncDecl) (why []string) {
 	depth, calls := 0, 0
 	var walk func(n ast.Node) bool
@@ -126,13 +126,12 @@ func function(t *testing.T, source, name string) *ast.FuncDecl {
 			return f
 		}
 	}
-	t.Fatalf("there is no function %s", name)
+	t.Fatalf("no function %s", name)
 	return nil
 }
 
-// TestComparingIsConstantInTime reads the source: a clock would say yes on a
-// machine that is busy, and no on one that is not. All that depends on the token
-// is in the one function.
+// TestComparingIsConstantInTime reads the source, since a measurement would depend on the load of the machine. All that
+// depends on the token is in the one function.
 func TestComparingIsConstantInTime(t *testing.T) {
 	source := must.Get(os.ReadFile("tokens.go"))(t)
 	if why := branchesOf(function(t, string(source), "place")); len(why) > 0 {

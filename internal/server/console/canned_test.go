@@ -125,8 +125,7 @@ func (f *fakeAPI) trial(w http.ResponseWriter, draft string) {
 	})
 }
 
-// around has targets that enforce bans, and followed logs, one of each with a failure whose
-// text looks like markup.
+// around has targets that enforce bans, and followed logs, one of each with a failure whose text looks like markup.
 func around(now time.Time) (object, list) {
 	target := func(name string, lag int, failures int, err string) object {
 		return object{"name": name, "lag_ms": lag, "error": err, "failures": failures, "batches": 40, "repairs": 0, "dropped": 0}
@@ -145,7 +144,7 @@ func traffic(t time.Time) (allowed, limited, banned float64) {
 	return 10_400 + 1900*math.Sin(x/19) + 900*noise, 240 + 160*noise + 2600*flood, 120 + 1500*math.Exp(-math.Pow(math.Mod(x, 47)-36, 2)/30)
 }
 
-// hotKeys is keys that are hot: by their events, one of them of a stranger, by hand, and always.
+// hotKeys is a list of hot keys: by their events, one of them from a stranger, by hand, and always.
 func hotKeys(now time.Time) []object {
 	return []object{
 		{"rule": "product", "key": []string{"/product/4711"}, "since": now.Add(-95 * time.Second), "until": now.Add(48 * time.Second), "lo": 24_310, "hi": 24_960, "rate": 12_155.0, "processes": 118},
@@ -186,7 +185,7 @@ func (f *fakeAPI) search(rule, q string) object {
 	return object{"bans": found, "total": len(found)}
 }
 
-// refused is the keys that were refused most: one is banned, one is no text.
+// refused is the list of keys that were refused most: one is banned, one is not text.
 func (f *fakeAPI) refused() object {
 	until := func(key string) any {
 		for _, b := range f.bans {

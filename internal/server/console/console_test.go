@@ -114,7 +114,7 @@ func testOverview(t *testing.T, b *browsertest.Browser) {
 		p.Wait(`document.querySelectorAll('.scale path')[0].getAttribute('d').length > 20`)
 	}
 
-	// A bar of a quarter of an hour is a minute, and its figures say so.
+	// A bar in a quarter of an hour is a minute, and its figures show that.
 	p.Click(".choice button:nth-child(4)")
 	p.Wait(`document.querySelector('.figures .all dt').textContent === 'In the last 15 min' && document.querySelector('.plot').getAttribute('aria-valuemax') === '14'`)
 	p.Wait(`/^per second, \d\d:\d\d to \d\d:\d\d$/.test(document.querySelector('.chart .when').textContent)`)
@@ -131,8 +131,8 @@ func testOverview(t *testing.T, b *browsertest.Browser) {
 	p.Clean()
 }
 
-// testChart holds sliding to what it is: every tick moves to the left, as fast as
-// time goes by, over new seconds and new beginnings of the animation.
+// testChart checks that the chart slides: every tick moves to the left, as fast as time passes, over new seconds and new
+// beginnings of the animation.
 func testChart(t *testing.T, b *browsertest.Browser) {
 	f := newFakeAPI(t)
 	p := b.Open(t, f.URL, 1200, 800)
@@ -353,7 +353,7 @@ func testRules(t *testing.T, b *browsertest.Browser) {
 	p.Click(".bartop .admin") // Try a change
 	p.Wait(`!document.querySelector('textarea').readOnly && !document.querySelector('.rulecards').checkVisibility()`)
 
-	// What the change does is beside the editor, the three numbers first.
+	// The effects of the change are beside the editor, the three numbers first.
 	p.Wait(`document.querySelector('.trypanel').getBoundingClientRect().left > document.querySelector('.editor').getBoundingClientRect().right`)
 	p.Wait(`document.querySelector('.trialresult').firstElementChild.matches('.figures') && [...document.querySelectorAll('.trialresult dt')].map((e) => e.textContent).join() === 'Newly refused,Newly allowed,Bans'`)
 	p.JS(`(() => { const a = document.querySelector('textarea'); a.value = a.value.replace('limit: [', 'limt: ['); a.dispatchEvent(new Event('input')); })()`, nil)
@@ -436,7 +436,7 @@ func testKeyboard(t *testing.T, b *browsertest.Browser) {
 	p.Keys("Enter")
 	p.Wait(`location.hash === '#/key?field=client&value=203.0.113.77' && document.querySelectorAll('.windowcard').length === 4`)
 
-	// It completes what is typed: keys that were counted, and keys that are banned.
+	// It completes the typed text to keys that were counted, and keys that are banned.
 	p.Keys("/")
 	p.Wait(`document.activeElement.matches('dialog input')`)
 	p.Write("203.0.113.5")
@@ -457,13 +457,13 @@ func testKeyboard(t *testing.T, b *browsertest.Browser) {
 	var before string
 	p.JS(`document.querySelector('.figures .big').textContent`, &before)
 	f.second(123_456, 0, 0, 0)
-	f.tell("hot", object{}) // comes after it, and no view is told
+	f.tell("hot", object{}) // comes after it, and no view receives it
 	p.Wait(`performance.getEntriesByType('resource').length > 0`)
 	p.Wait(`document.querySelector('.figures .big').textContent === ` + quoted(before))
 	p.Keys("p")
 	p.Wait(`document.querySelector('.pill').textContent === 'Live' && document.querySelector('.figures .big').textContent !== ` + quoted(before))
 
-	// What has the focus is seen to have it.
+	// The focused element is visibly focused.
 	p.JS(`document.body.tabIndex = -1, document.body.focus(), document.body.removeAttribute('tabindex')`, nil)
 	p.Keys("Tab")
 	p.Wait(`document.activeElement.className === 'skip' && document.activeElement.getBoundingClientRect().y >= 0`)

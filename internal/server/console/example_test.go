@@ -8,8 +8,8 @@ import (
 	"github.com/lately-go/lately/internal/server/console"
 )
 
-// The page at the root of a path, its files below, all under the policy. The JSON
-// API that it asks belongs next to it, under /v1/.
+// The page at the root of a path, its files below, all under the policy. The JSON API that it uses belongs next to it,
+// under /v1/.
 func Example() {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) {

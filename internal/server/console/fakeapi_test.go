@@ -17,8 +17,8 @@ import (
 	"github.com/lately-go/lately/internal/server/console"
 )
 
-// A fakeAPI answers as the server does, out of nothing: the console is what is
-// tested. It keeps the commands that it received.
+// A fakeAPI answers as the server does, from fixed data: the tests are about the console. It keeps the commands that it
+// received.
 type fakeAPI struct {
 	*httptest.Server
 	began time.Time
@@ -323,9 +323,9 @@ func (f *fakeAPI) get(w http.ResponseWriter, r *http.Request, path, role string)
 	}
 }
 
-// events is the stream: what tell is given, as long as the reader is there. A page that hears
-// nothing for 6 s takes its server for lost, and a test may take longer: so there is an event
-// a second, as a real server does; only the view of hot keys takes notice of it.
+// events is the stream: it sends what tell is given, until the reader ends. A page that receives nothing for 6 s considers
+// its server lost, and a test may take longer: so there is an event a second, as from a real server; only the view of hot
+// keys uses it.
 func (f *fakeAPI) events(w http.ResponseWriter, r *http.Request) {
 	feed := make(chan string, 64)
 	f.mu.Lock()
@@ -358,7 +358,7 @@ func (f *fakeAPI) events(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// tell sends an event to all who listen.
+// tell sends an event to all listeners.
 func (f *fakeAPI) tell(kind string, data any) {
 	b, _ := json.Marshal(data)
 	f.mu.Lock()
@@ -368,7 +368,7 @@ func (f *fakeAPI) tell(kind string, data any) {
 	}
 }
 
-// second tells the rates of a second.
+// second sends the rates of a second.
 func (f *fakeAPI) second(allowed, refused, banned, unmatched int) {
 	f.tell("rates", object{"all": object{"allowed": allowed, "refused": refused, "banned": banned, "unmatched": unmatched, "errors": 0}, "totals": f.totals(time.Now())})
 }

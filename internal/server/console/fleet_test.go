@@ -27,9 +27,8 @@ hot:
   - {name: product, key: path, when: {path: "/product/*"}, threshold: 30 per 2s, hold: 60s}
 `
 
-// TestConcurrentFleet has three servers with one Redis under traffic: the console of the third lists the bans that began on each
-// of them. With LATELY_PICTURES, the name of a folder,
-// its pictures are those of the guide about three servers.
+// TestConcurrentFleet has three servers with one Redis under traffic: the console of the third lists the bans that began on
+// each of them. With LATELY_PICTURES, the name of a folder, it writes the pictures of the guide about three servers.
 func TestConcurrentFleet(t *testing.T) {
 	if pictures := os.Getenv("LATELY_PICTURES"); pictures != "" {
 		folder := must.Get(filepath.Abs(pictures))(t)

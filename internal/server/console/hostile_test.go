@@ -49,7 +49,7 @@ func testHostile(t *testing.T, b *browsertest.Browser) {
 	to(p, "hot")
 	harmless("hot")
 
-	// Each has its page, which asks for the very key, and says it.
+	// Each has its page, which requests exactly that key, and shows it.
 	for i, k := range evil {
 		p.JS(`location.hash = '#/key?' + new URLSearchParams({field: 'client', value: `+quoted(k)+`})`, nil)
 		p.Wait(`document.querySelectorAll('.windowcard').length === 4 && document.querySelectorAll('.keybanrow').length === 1`)
@@ -61,8 +61,8 @@ func testHostile(t *testing.T, b *browsertest.Browser) {
 		}
 	}
 
-	// The ban of bytes that are no UTF-8 is ended by these bytes.
-	// And it has no page: that of what stands for them would be another key's.
+	// A ban of bytes that are not UTF-8 is ended by these bytes. It has no page: the page of their replacement would be
+	// that of another key.
 	to(p, "bans")
 	p.JS(`(() => { const row = [...document.querySelectorAll('tr.ban')].find((r) => r.textContent.includes('<i>')); row.querySelector('button').id = 'thatlift'; })()`, nil)
 	p.Wait(`document.getElementById('thatlift').closest('tr').querySelector('span.key') && !document.getElementById('thatlift').closest('tr').querySelector('a')`)
@@ -139,11 +139,11 @@ func testReconnect(t *testing.T, b *browsertest.Browser) {
 	p.Wait(`document.querySelector('.pill').textContent === 'Reconnecting' && !document.querySelector('#notice').hidden`)
 	p.Picture("reconnecting")
 	p.Accessible("reconnecting")
-	p.Wait(`document.querySelectorAll('.tickrow').length > 0`) // what was known stays
+	p.Wait(`document.querySelectorAll('.tickrow').length > 0`) // the old data stays
 	f.set(func() { f.away = false })
 	p.Wait(isLive + ` && document.querySelector('#notice').hidden`)
 
-	// A stream that lost events says so, and the page reads the state again.
+	// A stream that lost events reports it, and the page reads the state again.
 	f.set(func() { f.bans = f.bans[:1] })
 	f.tell("resync", object{})
 	p.Wait(`document.querySelectorAll('.tickrow').length === 1`)
@@ -181,8 +181,7 @@ func testTheme(t *testing.T, b *browsertest.Browser) {
 	p.Clean()
 }
 
-// testPolicy is the control of all tests that end with clean: what the policy
-// forbids is reported, and does not happen.
+// testPolicy is the control of all tests that end with clean: what the policy forbids is reported, and does not happen.
 func testPolicy(t *testing.T, b *browsertest.Browser) {
 	f := newFakeAPI(t)
 	p := b.Open(t, f.URL, 800, 600)

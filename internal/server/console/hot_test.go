@@ -19,7 +19,7 @@ func testHot(t *testing.T, b *browsertest.Browser) {
 	}
 	p.Wait(`[...document.querySelectorAll('.saved dd')].map((e) => e.textContent).join() === '96 %,91 %,82 %'`)
 	p.Wait(`document.querySelector('.hotrules .scale path').getAttribute('d').length > 100 && document.querySelectorAll('.hotrules .grid text').length > 2 && document.querySelector('.hotrules .tag').textContent === '4 hot'`)
-	p.Wait(`document.querySelectorAll('.hotline').length === 4 && document.querySelectorAll('.hotline button').length === 6`) // none for what is always hot
+	p.Wait(`document.querySelectorAll('.hotline').length === 4 && document.querySelectorAll('.hotline button').length === 6`) // none for keys that are always hot
 	p.Picture("hot")
 
 	p.Click(".hotline:nth-child(1) .acts button:first-child")
@@ -46,7 +46,7 @@ func testHot(t *testing.T, b *browsertest.Browser) {
 	p.Wait(`!document.querySelector('dialog') && document.querySelectorAll('.hotline').length === 3 && document.querySelector('.hotline .tags').textContent === 'productby hand'`)
 	equal(t, f.posted("hot"), `{"rule":"product","key":["/product/9"],"ttl_ms":5400000}`)
 
-	// The page of a key has its day, and who uses it.
+	// The page of a key has its day, and its users.
 	p.JS(`location.hash = '#/key?field=path&value=%2Fproduct%2Falways'`, nil)
 	p.Wait(`document.querySelector('.keyhot').checkVisibility() && document.querySelectorAll('.keyhot .processes li').length === 3`)
 	p.Wait(`document.querySelector('.hotstate .badge').textContent === 'hot' && document.querySelector('.hotstate').textContent.includes('24,310 to 24,960 in 2 s')`)

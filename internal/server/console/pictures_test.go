@@ -11,8 +11,8 @@ import (
 	"github.com/lately-go/lately/internal/test/browsertest"
 )
 
-// testPictures writes a picture of each page, in whole: full, empty, and with the traffic of
-// the demo, on a desk and on a phone, light and dark. It needs LATELY_SCREENSHOTS.
+// testPictures writes a picture of each whole page: full, empty, and with the traffic of the demo, on a desktop and on a
+// phone, light and dark. It needs LATELY_SCREENSHOTS.
 func testPictures(t *testing.T, b *browsertest.Browser) {
 	if os.Getenv("LATELY_SCREENSHOTS") == "" {
 		t.Skip("LATELY_SCREENSHOTS names no folder")
@@ -23,7 +23,7 @@ func testPictures(t *testing.T, b *browsertest.Browser) {
 	picturesOf(t, b.Open(t, url, 1280, 800), "empty")
 	_, url = runServer(t, server.Config{Demo: true, RESP: "127.0.0.1:0", HTTP: "127.0.0.1:0"})
 	p := b.Open(t, url, 1280, 800)
-	time.Sleep(20 * time.Second) // until it has banned somebody
+	time.Sleep(20 * time.Second) // until it has banned a client
 	picturesOf(t, p, "demo")
 	login := newFakeAPI(t)
 	login.set(func() { login.token = "secret" })

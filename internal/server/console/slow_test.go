@@ -8,13 +8,12 @@ import (
 	"github.com/lately-go/lately/internal/test/browsertest"
 )
 
-// The view shows the answer to the last choice, which is requested as soon as the
-// current request is answered.
+// The view shows the answer to the last choice, which is requested as soon as the current request is answered.
 func testSlow(t *testing.T, b *browsertest.Browser) {
 	f := newFakeAPI(t)
 	p := b.Open(t, f.URL+"/#/bans", 1440, 900)
 	p.Wait(isLive + ` && document.querySelectorAll('tr.ban').length === 6`)
-	p.JS(`(() => { const set = setTimeout; window.setTimeout = (f, ms) => (ms < 1500 || !Number.isInteger(ms)) && set(f, ms); })()`, nil) // nothing is asked for by and by; the wait for a new connection is no whole number
+	p.JS(`(() => { const set = setTimeout; window.setTimeout = (f, ms) => (ms < 1500 || !Number.isInteger(ms)) && set(f, ms); })()`, nil) // nothing else is requested at such intervals; the wait for a new connection is not a whole number
 	watch := func(wrong string) {
 		t.Helper()
 		p.JS(`new MutationObserver(() => { if (`+wrong+`) window.wrong = true; }).observe(document.querySelector('main'), {childList: true, subtree: true})`, nil)
@@ -24,7 +23,7 @@ func testSlow(t *testing.T, b *browsertest.Browser) {
 		select {
 		case hold <- true:
 		case <-time.After(browsertest.Patience):
-			t.Fatal("nothing was asked for")
+			t.Fatal("nothing was requested")
 		}
 	}
 	right := func() {
@@ -60,7 +59,7 @@ func testSlow(t *testing.T, b *browsertest.Browser) {
 	p.Clean()
 }
 
-// A list that is cut off on its way is no empty list.
+// A list that is cut off on its way does not count as empty.
 func testCutOff(t *testing.T, b *browsertest.Browser) {
 	f := newFakeAPI(t)
 	p := b.Open(t, f.URL+"/#/bans", 1440, 900)

@@ -30,7 +30,7 @@ var forbidden = []struct {
 	{".js .html .css", "an address that is not relative", regexp.MustCompile(`(?i)(?:href|src)\s*[=:]\s*['"]/|fetch\(\s*['"]/`)},
 }
 
-// namespace is no address: nothing is asked for it.
+// namespace is a name, not an address: it is not requested.
 const namespace = "http://www.w3.org/2000/svg"
 
 // violations returns what a file has that it may not have.

@@ -104,7 +104,7 @@ func step(rng *rand.Rand, b *bans, m model, now *time.Time) {
 		delete(m[network], rule)
 	case 8:
 		*now = now.Add(time.Duration(rng.IntN(30)) * time.Second)
-	case 9: // all bans again, of which some changes were missed
+	case 9: // all bans again after missed changes
 		delete(m, network)
 		all := map[netip.Prefix][]api.Ban{}
 		for network, rules := range m {
@@ -118,8 +118,7 @@ func step(rng *rand.Rand, b *bans, m model, now *time.Time) {
 	}
 }
 
-// The networks have a bound, and a watcher that does not look for an hour is told how many
-// ends it has missed.
+// The networks have a bound, and a watcher that does not read for an hour learns how many ends it has missed.
 func TestBansBound(t *testing.T) {
 	now := start
 	b := newBans(2, func() time.Time { return now })

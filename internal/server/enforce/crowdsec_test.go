@@ -39,8 +39,7 @@ func query(t *testing.T, text string) url.Values {
 	return must.Get(url.ParseQuery(text))(t)
 }
 
-// Bouncers that ask rarely, restart, and miss answers have all current bans after each
-// answer that reaches them.
+// Bouncers that poll rarely, restart, and miss answers have all current bans after each answer that reaches them.
 func TestBouncersAgainstModel(t *testing.T) {
 	rng := randtest.New(t)
 	for range 20 {
@@ -58,7 +57,7 @@ func TestBouncersAgainstModel(t *testing.T) {
 			case err != nil:
 				t.Fatal(err)
 			case rng.IntN(5) == 0:
-				continue // the answer is lost, and it asks again
+				continue // the answer is lost, and it polls again
 			case rng.IntN(20) == 0:
 				sent()
 				has[i] = nil
@@ -133,8 +132,7 @@ func TestDecisions(t *testing.T) {
 	}
 }
 
-// The stream tells of new decisions, of those that ended by hand and of those that ran out;
-// each bouncer has its own.
+// The stream has new decisions, and those that ended by hand or ran out, separately for each bouncer.
 func TestDecisionStream(t *testing.T) {
 	now := start
 	e := bouncing(t, &now)
@@ -182,8 +180,8 @@ func TestDecisionStream(t *testing.T) {
 	}
 }
 
-// FuzzDecisions has queries of any bytes: each is rejected with a parameter that is named, or
-// selects some of all decisions, those of the address that it is about.
+// FuzzDecisions has queries of any bytes: each is rejected with the name of a parameter, or selects some of all decisions,
+// for the requested address.
 func FuzzDecisions(f *testing.F) {
 	now := func() time.Time { return start }
 	b := newBans(10, now)
@@ -217,7 +215,7 @@ func FuzzDecisions(f *testing.F) {
 		contains := !q.Has("contains") || q.Get("contains") == "" || slices.Contains([]string{"1", "t", "T", "TRUE", "true", "True"}, q.Get("contains"))
 		for _, d := range got {
 			if !slices.Contains(all, d) {
-				t.Errorf("%q: %+v is not one of all decisions", text, d)
+				t.Errorf("%q: %+v is not among all decisions", text, d)
 			}
 			asked, err := address.ParsePrefix(q.Get("ip"))
 			banned, _ := address.ParsePrefix(d.Value)
@@ -228,7 +226,7 @@ func FuzzDecisions(f *testing.F) {
 	})
 }
 
-// TestCrowdSecWarns says at the start that a bouncer cuts networks.
+// TestCrowdSecWarns expects a warning at the start that a bouncer cuts networks.
 func TestCrowdSecWarns(t *testing.T) {
 	var log bytes.Buffer
 	c := config(t)

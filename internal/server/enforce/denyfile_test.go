@@ -142,8 +142,7 @@ func status(proxy, client string) int {
 	return w.StatusCode
 }
 
-// testProxy has a proxy, which program starts in a directory with the file deny, refuse
-// banned clients and nobody else.
+// testProxy has a proxy, which program starts in a directory with the file deny, refuse banned clients and no others.
 func testProxy(t *testing.T, format, program, command string, write func(dir, listen string) (args []string)) {
 	path, err := exec.LookPath(program)
 	if err != nil {
@@ -246,7 +245,7 @@ frontend web
 	})
 }
 
-// A command that does not end is killed when the server ends, and delays nobody for longer.
+// A command that does not end is killed when the server ends, and delays no other for longer.
 func TestDenyCommandHangs(t *testing.T) {
 	d := newDenyFile(DenyFile{Path: filepath.Join(t.TempDir(), "deny"), Command: "sleep 600"})
 	ctx, cancel := context.WithCancel(t.Context())

@@ -136,8 +136,7 @@ func run(t *testing.T, e *Enforcer) {
 	})
 }
 
-// Whatever fails and whatever others change, a target has within a second of its recovery
-// what holds.
+// After any failures and foreign changes, a target has the active bans within a second of its recovery.
 func TestTargetFollows(t *testing.T) {
 	rng := randtest.New(t)
 	for _, p := range []pace{{pause: 50 * time.Millisecond}, {whole: true}, {pieces: true, limit: 3}} {
@@ -163,7 +162,7 @@ func TestTargetFollows(t *testing.T) {
 				case 1, 2:
 					f.fail = nil
 				case 3:
-					if !p.pieces { // which nobody can check
+					if !p.pieces { // which cannot be checked
 						clear(f.has)
 						f.lost = errors.New("flushed")
 					}
@@ -186,7 +185,7 @@ func TestTargetFollows(t *testing.T) {
 	}
 }
 
-// A target that fails says so once, and has a lag.
+// A target that fails is logged once, and has a lag.
 func TestFailingTarget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
@@ -236,9 +235,8 @@ func TestBatches(t *testing.T) {
 	})
 }
 
-// TestDenyPace starts and ends many bans under attack: a deny-command, also one that fails, runs
-// once in ten seconds. Ends of bans that have expired wait for a minute, ends by hand do not, and
-// the wait is no lag.
+// TestDenyPace starts and ends many bans under attack: a deny-command, also one that fails, runs once in ten seconds. Ends
+// of expired bans wait for a minute, ends by hand do not, and the wait does not count as lag.
 func TestDenyPace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{}

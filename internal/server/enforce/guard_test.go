@@ -23,7 +23,7 @@ func TestNetworkOf(t *testing.T) {
 	}{
 		{fields: []string{"client"}, key: []string{"192.0.2.1"}, want: "192.0.2.1/32"},
 		{fields: []string{"client"}, key: []string{"2001:db8::/64"}, want: "2001:db8::/64"},
-		{fields: []string{"client"}, key: []string{"::ffff:192.0.2.1"}, why: notAddress}, // the rule makes 192.0.2.1 of it
+		{fields: []string{"client"}, key: []string{"::ffff:192.0.2.1"}, why: notAddress}, // the rule folds it to 192.0.2.1
 		{fields: []string{"client"}, key: []string{"203.0.0.0/16"}, why: notAddress},
 		{fields: []string{"client"}, key: []string{"203.0.0.0/16"}, byHand: true, want: "203.0.0.0/16"},
 		{fields: []string{"client"}, key: []string{"203.0.113.5/32"}, why: notAddress},
@@ -31,7 +31,7 @@ func TestNetworkOf(t *testing.T) {
 		{fields: []string{"client"}, key: []string{"::ffff:203.0.113.0/120"}, why: notAddress},
 		{fields: []string{"client"}, key: []string{"2001:db8::/48"}, why: notAddress},
 		{fields: []string{"client"}, key: []string{"2001:db8::/48"}, byHand: true, want: "2001:db8::/48"},
-		{fields: []string{"client"}, key: []string{"2001:db8::1"}, why: notAddress}, // the rule makes 2001:db8::/64 of it
+		{fields: []string{"client"}, key: []string{"2001:db8::1"}, why: notAddress}, // the rule folds it to 2001:db8::/64
 		{fields: []string{"client"}, key: []string{"2001:DB8::/64"}, why: notAddress},
 		{fields: []string{"client"}, key: []string{"2001:db8::%eth0"}, why: notAddress},
 		{fields: []string{"client"}, key: []string{"192.0.2.1:443"}, why: notAddress},
@@ -63,7 +63,7 @@ func TestNetworkOf(t *testing.T) {
 	}
 }
 
-// notClients is what events may name as their client, and nobody must be refused for.
+// notClients are names that events may give as their client, and for which no address must be refused.
 var notClients = []string{
 	"0.0.0.0/0", "192.0.2.67\n", "x\n192.0.2.68", "192.0.2.69 ", "$(reboot); 192.0.2.66", "not an address", "", "-", "\n", "192.0.2.1;", "192.0.2.1 1;\ndefault",
 	"0.0.0.0", "0.0.0.0/16", "127.0.0.1", "127.1.0.0/16", "10.0.0.0/8", "192.0.2.0/15", "169.254.169.254", "224.0.0.1", "255.255.255.255",
@@ -76,7 +76,7 @@ var notClients = []string{
 // unprotected has no network.
 func unprotected(netip.Prefix) bool { return false }
 
-// Whatever a log names as its client, nobody is locked out.
+// Whatever client a log names, no address is locked out.
 func TestGuard(t *testing.T) {
 	safe := address.NewSet(netip.MustParsePrefix("198.51.100.7/32"), netip.MustParsePrefix("203.0.113.0/28"), netip.MustParsePrefix("2001:db8:5::/48"))
 	why := func(client string) skip {

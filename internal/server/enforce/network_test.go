@@ -72,9 +72,8 @@ func enforcedOf(t *testing.T, l *ratelimit.Limiter, at time.Time) (networks []ne
 	return networks
 }
 
-// checkEnforced bans a client of that name, by events or by hand, in a limiter that has banned
-// other networks. What is enforced then is refused by the limiter itself, address by
-// address; and of an event, the address that it named is enforced.
+// checkEnforced bans a client of that name, by events or by hand, in a limiter that has banned other networks. Each
+// enforced address is then refused by the limiter itself; and the address named by an event is enforced.
 func checkEnforced(t *testing.T, client string, fold match.Fold, byHand bool) {
 	t.Helper()
 	l, at := banner(t, fold), time.Unix(1_700_000_000, 0)

@@ -41,8 +41,7 @@ func (n namespace) enforcer() *Enforcer {
 
 var element = regexp.MustCompile(`([0-9a-f:.]+) timeout \S+ expires (\w+)`)
 
-// elements returns the networks that are dropped, with their times in hours, rounded up;
-// none if there is no table.
+// elements returns the dropped networks, with their times in hours, rounded up; none if there is no table.
 func (n namespace) elements() (all []string) {
 	n.t.Helper()
 	table, _ := n.Try("list table inet lately\n", "nft", "-f", "-")
@@ -89,7 +88,7 @@ func TestNFTablesElements(t *testing.T) {
 	e.Remove("client", []string{"192.0.0.0/16"})
 	longer := hours("192.0.2.1", 5)
 	e.Add(&longer)
-	other := hours("2001:db8::7", 4) // a length of prefix that there was not
+	other := hours("2001:db8::7", 4) // a new length of prefix
 	e.Add(&other)
 	n.want(e, "192.0.2.1/32 5h", "192.0.2.0/24 2h", "2001:db8::/64 1h", "2001:db8:0:1::/64 1h", "2001:db8::7/128 4h")
 	shorter := hours("192.0.2.1", 2)
@@ -102,7 +101,7 @@ func TestNFTablesElements(t *testing.T) {
 	n.want(e, "192.0.2.1/32 2h", "192.0.2.0/24 2h", "2001:db8::/64 1h", "2001:db8:0:1::/64 1h", "2001:db8::7/128 4h")
 }
 
-// Whatever somebody deletes is there again, and other tables stay as they are.
+// Deleted elements are added again, and other tables stay as they are.
 func TestNFTablesRepairs(t *testing.T) {
 	n := newNamespace(t)
 	e := n.enforcer()
@@ -209,7 +208,7 @@ func TestNFTablesManyBans(t *testing.T) {
 	}
 }
 
-// Without the right to change nftables, the error says what nft said.
+// Without the right to change nftables, the error contains the message of nft.
 func TestNFTablesFails(t *testing.T) {
 	dir := t.TempDir()
 	must.Do(t, os.WriteFile(filepath.Join(dir, "nft"), []byte("#!/bin/sh\necho 'Operation not permitted (you must be root)' >&2\nexit 1\n"), 0o700))

@@ -15,8 +15,8 @@ import (
 	"github.com/lately-go/lately/match"
 )
 
-// TestBatches passes on the events of a block as one parser reads them one by one: also those of
-// lines with more events than a batch has.
+// TestBatches passes on the events of a block as one parser reads them one by one: also for lines with more events than a
+// batch has.
 func TestBatches(t *testing.T) {
 	rnd := randtest.New(t)
 	format := must.Get(accesslog.ParseFormat("json:time=t@s,client=ip,object=keys[],tenant=of"))(t)

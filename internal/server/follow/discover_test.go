@@ -24,8 +24,8 @@ func (r *testReader) paths() (paths []string) {
 	return paths
 }
 
-// A deleted log of a directory is removed a minute later, unless a rotated file of it is left: that would be
-// taken for a log of its own, and counted again.
+// A deleted log of a directory is removed a minute later, unless a rotated file of it is left, which would be taken for a
+// separate log and counted again.
 func TestDeletedLogs(t *testing.T) {
 	dir := t.TempDir()
 	r := newReader(t, Config{}, dir)
@@ -110,7 +110,7 @@ func TestIsRotated(t *testing.T) {
 	}
 }
 
-// BenchmarkIdleLogs polls a directory of a thousand logs that nobody writes to.
+// BenchmarkIdleLogs polls a directory of a thousand logs without writers.
 func BenchmarkIdleLogs(b *testing.B) {
 	dir := b.TempDir()
 	for i := range 1000 {

@@ -33,8 +33,8 @@ type fedServer struct {
 	due      time.Time    // events up to here need not wait
 	unsorted map[int]bool // lines that were read after that, or only half of them
 
-	// Broken controls: it counts what is sent in sessions that have ended, judges events in the order in which they
-	// come, or does not save those that wait.
+	// Broken controls: it counts events of sessions that have ended, judges events in the order of their arrival, or does
+	// not save waiting events.
 	careless, hasty, forgetful bool
 }
 
@@ -329,7 +329,7 @@ func TestFeeds(t *testing.T) {
 		t.Errorf("logs %+v", logs)
 	}
 
-	// Another process goes on, and the first one learns it.
+	// Another process goes on, and the first one is refused.
 	b := open("web-1", "b")
 	if batch.Number = 2; !errors.Is(judge(batch), ErrFeedTaken) || string(b.State) != "1" || began != 1 {
 		t.Errorf("state %q, %d feeds began", b.State, began)
@@ -394,8 +394,8 @@ func (f *waitingFeed) want(seconds ...int) {
 	f.judged = nil
 }
 
-// TestFeedsWait has events wait for older ones, through a restart of the server, and no longer than their
-// follower is heard of.
+// TestFeedsWait has events wait for older ones, through a restart of the server, and no longer than their follower is
+// connected.
 func TestFeedsWait(t *testing.T) {
 	f := newWaitingFeed(t)
 	f.send(5, 7, 4, 9, 5, 6)

@@ -54,7 +54,7 @@ func TestFIFO(t *testing.T) {
 	r.eventually("e")
 	for end := time.Now().Add(time.Minute); r.Stats()[0].Problem == ""; time.Sleep(time.Millisecond) {
 		if r.want(); time.Now().After(end) {
-			t.Fatalf("%+v, which does not say that it is gone", r.Stats()[0])
+			t.Fatalf("%+v, want an error that it is missing", r.Stats()[0])
 		}
 	}
 	make()

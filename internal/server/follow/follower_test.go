@@ -159,7 +159,7 @@ func TestLateness(t *testing.T) {
 	c := Config{Lateness: 10 * time.Second}
 	r := newReader(t, c, path)
 	write(t, path, line(-100, "a"), line(-80, "c"), line(-85, "b"), line(-95, "late"), line(-2, "e"), line(-5, "d"))
-	r.now = time.Unix(at, 0).Add(-2 * discover) // what is newer than ten seconds waits
+	r.now = time.Unix(at, 0).Add(-2 * discover) // lines newer than ten seconds wait
 	r.want("a", "late", "b", "c")
 	if late := r.Stats()[0].Late; late != 1 {
 		t.Errorf("%d events are late, want 1", late)
@@ -214,7 +214,7 @@ func TestAhead(t *testing.T) {
 	}
 }
 
-// TestSilence says when a log is silent, and when it is not any more.
+// TestSilence reports when a log is silent, and when it is not any more.
 func TestSilence(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log")
 	r := newReader(t, Config{Silence: time.Minute}, path)
@@ -234,8 +234,8 @@ func TestSilence(t *testing.T) {
 	silent(false)
 }
 
-// TestGaps counts what was gone before it was read, says why a log cannot be read, and counts
-// no rotation that keeps the file.
+// TestGaps counts lines that were deleted before they were read, reports why a log cannot be read, and counts no rotation
+// that keeps the file.
 func TestGaps(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log")
 	r := newReader(t, Config{}, path)
@@ -255,7 +255,7 @@ func TestGaps(t *testing.T) {
 	write(t, path, "d")
 	r.want("c", "d")
 	gaps(0, false)
-	if err := os.Truncate(path, 0); err != nil { // without a copy: what was written last may be gone
+	if err := os.Truncate(path, 0); err != nil { // without a copy: the last lines may be lost
 		t.Fatal(err)
 	}
 	write(t, path, "other")

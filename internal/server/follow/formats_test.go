@@ -11,7 +11,7 @@ import (
 	"github.com/lately-go/lately/internal/test/must"
 )
 
-// TestFormats has the formats that are given, and those of files that are there; not those of rotated files.
+// TestFormats has the given formats, and those of existing files; not those of rotated files.
 func TestFormats(t *testing.T) {
 	dir := t.TempDir()
 	path := func(name string) string { return filepath.Join(dir, name) }

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestIdleFiles follows many files: of those without a line for a minute, each poll looks at a tenth, and ten
-// polls at all. A line ends the rest. Fewer files never rest.
+// TestIdleFiles follows many files: of those without a line for a minute, each poll reads a tenth. A line ends the rest.
+// Fewer files never rest.
 func TestIdleFiles(t *testing.T) {
 	for _, n := range []int{fewFiles, 2 * fewFiles} {
 		dir := t.TempDir()

@@ -172,7 +172,7 @@ func TestJournalArgs(t *testing.T) {
 	}
 }
 
-// TestJournalFails says what keeps journalctl from reading, until it does.
+// TestJournalFails reports what keeps journalctl from reading, until it works.
 func TestJournalFails(t *testing.T) {
 	j := journaltest.New(t)
 	const hint = "Hint: You are currently not seeing messages from other users and the system."
@@ -208,8 +208,8 @@ func TestJournalFails(t *testing.T) {
 	}
 }
 
-// TestJournalSchedule kills journalctl and the follower at random moments: each entry is passed on once. If
-// the state that is saved has a cursor that is older or newer than what was counted, that is found.
+// TestJournalSchedule kills journalctl and the follower at random moments: each entry is passed on once. If the saved state
+// has a cursor that is older or newer than the counted entries, that is found.
 func TestJournalSchedule(t *testing.T) {
 	rnd := randtest.New(t)
 	rounds := 20

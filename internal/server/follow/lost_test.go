@@ -11,9 +11,8 @@ import (
 	"github.com/lately-go/lately/internal/test/must"
 )
 
-// TestLost loses the place of one of two logs: its lines of before are left out, also if the next
-// process is killed before it has read them. All lines of the other log, and of a log that was
-// found later, are passed on.
+// TestLost loses the position in one of two logs: its earlier lines are left out, also if the next process is killed before
+// it has read them. All lines of the other log, and of a log that was found later, are passed on.
 func TestLost(t *testing.T) {
 	dir := t.TempDir()
 	a, b, c := filepath.Join(dir, "a.log"), filepath.Join(dir, "b.log"), filepath.Join(dir, "c.log")
@@ -58,8 +57,8 @@ func TestLostJournal(t *testing.T) {
 	r.next("journal").eventually("b")
 }
 
-// TestLostFeed loses the state of one of two feeds: its events of before are left out, also after another restart, and as if
-// they were of a feed that is new.
+// TestLostFeed loses the state of one of two feeds: its earlier events are left out, also after another restart, as for a
+// new feed.
 func TestLostFeed(t *testing.T) {
 	for _, restarts := range []int{1, 2, 3} {
 		t.Run(fmt.Sprint(restarts), func(t *testing.T) {

@@ -121,8 +121,8 @@ func TestManyRotations(t *testing.T) {
 	}
 }
 
-// TestManyRotationsWhileAway reads files, some of them compressed, that were rotated while nobody
-// followed the log: some at a time, each once, also if it is restarted meanwhile.
+// TestManyRotationsWhileAway reads files, some of them compressed, that were rotated while no process followed the log:
+// some at a time, each once, also after a restart.
 func TestManyRotationsWhileAway(t *testing.T) {
 	for name, rotation := range map[string]func(*schedule){"plain": (*schedule).rename, "compressed": rotations["compress"]} {
 		t.Run(name, func(t *testing.T) {
@@ -226,8 +226,8 @@ func TestRotatedTooOften(t *testing.T) {
 	}
 }
 
-// TestManyLinks has a link point to more files than can be remembered. It says so, reads no file
-// twice, and goes on when some are deleted.
+// TestManyLinks has a link point to more files than can be remembered. It reports that, reads no file twice, and goes on
+// when some are deleted.
 func TestManyLinks(t *testing.T) {
 	dir := t.TempDir()
 	link := filepath.Join(dir, "log")

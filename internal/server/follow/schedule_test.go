@@ -46,7 +46,7 @@ type schedule struct {
 	saved    [][]byte
 	counted  int // how many of judged were with saved
 
-	away   bool                       // nobody follows the log
+	away   bool                       // no process follows the log
 	fed    *fedServer                 // or nil: events are counted in the process of the follower
 	tamper func(record []byte) []byte // of the broken controls
 }
@@ -143,8 +143,7 @@ func (s *schedule) poll() {
 	}
 }
 
-// begin looks which files there are, reads some of them, and saves: as a server does that is
-// asked for a snapshot while it catches up.
+// begin lists the files, reads some of them, and saves: as a server does that writes a snapshot while it catches up.
 func (s *schedule) begin() {
 	n := s.rnd.IntN(3)
 	s.note("look and read %d", n)
@@ -330,8 +329,7 @@ func (s *schedule) compress() {
 	s.anything()
 }
 
-// remove deletes the file, and creates it again. What the follower had not opened would be
-// lost by nature, and so would what it has not saved.
+// remove deletes the file, and creates it again. Unopened lines would be lost by nature, and so would unsaved positions.
 func (s *schedule) remove() {
 	s.note("delete")
 	s.poll()
@@ -353,9 +351,8 @@ func (s *schedule) link() {
 	s.must(os.Rename(next, s.path))
 }
 
-// swap has the link point to another file, as Kubernetes does when it starts a container
-// again. The names of the files do not say in which order they came: a file that the
-// follower has not saved as known would be lost by nature.
+// swap has the link point to another file, as Kubernetes does when it starts a container again. The names of the files do
+// not show in which order they came: a file that the follower has not saved as known would be lost by nature.
 func (s *schedule) swap() {
 	if s.links == 0 {
 		return

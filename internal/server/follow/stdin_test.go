@@ -67,7 +67,7 @@ func TestStdinMany(t *testing.T) {
 	}
 }
 
-// TestStdinFails says why the standard input cannot be read, and that there is none.
+// TestStdinFails reports why the standard input cannot be read, and that there is none.
 func TestStdinFails(t *testing.T) {
 	r := newReader(t, Config{Stdin: NewInput(io.MultiReader(strings.NewReader(lineOf("a")), iotest.ErrReader(errors.New("it is torn"))))}, "-", t.TempDir())
 	r.eventually("a")

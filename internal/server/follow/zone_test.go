@@ -143,8 +143,8 @@ func TestZoneCheck(t *testing.T) {
 	}
 }
 
-// Dates that may begin with the day or with the month are read in the order that fits the clock, unless the
-// format of the log is given. The log says what was taken.
+// Dates that may begin with the day or with the month are read in the order that fits the clock, unless the format of the
+// log is given. The log has a line about it.
 func TestDatesOfEitherOrder(t *testing.T) {
 	for _, tt := range []struct{ layout, format, taken string }{
 		{"02/01/2006 15:04:05", "", "text-dmy"},

@@ -117,7 +117,7 @@ func (f quietFile) Sync() error {
 
 func TestFaultTestCanFail(t *testing.T) {
 	for about, wrap := range map[string]func(*memFS) fileSystem{
-		"were lost":       func(l *memFS) fileSystem { return retrying{l} },
+		"were lost":               func(l *memFS) fileSystem { return retrying{l} },
 		"failed without an error": func(l *memFS) fileSystem { return quiet{l} },
 	} {
 		_, err := faultsEverywhere(wrap, about)

@@ -12,8 +12,8 @@ import (
 	"github.com/lately-go/lately/internal/test/must"
 )
 
-// wanted says for each command the role that it needs, and how it is sent. A command
-// that is not here fails the test: whoever adds one says who may send it.
+// wanted has for each command the role that it needs, and how it is sent. A command that is missing here fails the test: a
+// new one must be added with its role.
 var enumeration = map[string]struct {
 	need access.Role
 	line string
@@ -147,8 +147,7 @@ func TestAuthentication(t *testing.T) {
 	}
 }
 
-// TestStrangersSendLittle has one who is nobody send more than it takes to say who he
-// is.
+// TestStrangersSendLittle has a client without a role send more than a login takes.
 func TestStrangersSendLittle(t *testing.T) {
 	tokens := testTokens(t, "")
 	s := start(t, Config{Tokens: func() *access.Tokens { return tokens }}, false)
@@ -160,8 +159,7 @@ func TestStrangersSendLittle(t *testing.T) {
 	c.want("ECHO "+strings.Repeat("x", 60_000), `"xxx…`)
 }
 
-// TestTokensChange closes who may have had a token that is none any more, and nobody
-// else.
+// TestTokensChange closes the connections with tokens that were removed, and no others.
 func TestTokensChange(t *testing.T) {
 	var tokens atomic.Pointer[access.Tokens]
 	tokens.Store(testTokens(t, ""))
@@ -186,7 +184,7 @@ func TestTokensChange(t *testing.T) {
 	c.wantEnd()
 }
 
-// TestSubscribersEndWithTheirTokens has subscribers who never ask again.
+// TestSubscribersEndWithTheirTokens has subscribers that send no further command.
 func TestSubscribersEndWithTheirTokens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var tokens atomic.Pointer[access.Tokens]

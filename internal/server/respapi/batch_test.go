@@ -49,7 +49,7 @@ func withoutBans(t testing.TB) *rules.File {
 func TestPipelineInRedis(t *testing.T) {
 	e, p := inRedis(t)
 	c := start(t, Config{Engine: e}, true).dial()                   // a pipe, so that a write is a read
-	c.want("TAKE per-client 192.0.2.1", "[1 1000000000 999999999…") // Redis learns the script
+	c.want("TAKE per-client 192.0.2.1", "[1 1000000000 999999999…") // Redis receives the script
 	var all []byte
 	for i := range 100 {
 		all = append(all, encode(fmt.Sprint("TAKE per-client 198.51.100.", i))...)

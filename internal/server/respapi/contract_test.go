@@ -302,7 +302,7 @@ func TestErrorsOfDecisions(t *testing.T) {
 	}
 }
 
-// TestBanRule has a rule begin a ban, and tells when it ends.
+// TestBanRule has a rule begin a ban, and reports its end.
 func TestBanRule(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := start(t, Config{}, true).dial()

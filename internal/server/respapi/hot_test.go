@@ -36,7 +36,7 @@ func (c *tape) RemoteAddr() net.Addr { return &net.TCPAddr{} }
 
 func (c *tape) SetReadDeadline(time.Time) error { return nil }
 
-// onTape returns a connection that is asked those lines for ever.
+// onTape returns a connection that reads those lines forever.
 func onTape(t testing.TB, lines ...string) (*conn, *tape) {
 	t.Helper()
 	s := New(Config{Engine: newEngine(t)})
@@ -126,7 +126,7 @@ func FuzzServer(f *testing.F) {
 			if _, err := r.Next(); err == io.EOF || err == io.ErrUnexpectedEOF {
 				break
 			} else if err != nil {
-				t.Fatalf("what is answered is no protocol: %v", err)
+				t.Fatalf("the answer breaks the protocol: %v", err)
 			}
 		}
 		s.stop()

@@ -64,9 +64,8 @@ func FuzzHotReport(f *testing.F) {
 	})
 }
 
-// Reports of several connections that come faster than they can be counted wait: nobody is
-// disconnected, the memory does not grow, each record is counted once, and watchers are
-// still told.
+// Reports of several connections that come faster than they can be counted wait: no client is disconnected, the memory does
+// not grow, each record is counted once, and watchers still receive updates.
 func TestReportOverload(t *testing.T) {
 	s := start(t, Config{}, false)
 	conns, batches, records := 6, 150, 100
@@ -124,7 +123,7 @@ func TestReportOverload(t *testing.T) {
 	}
 }
 
-// A value of a key may have any bytes, and of several fields each is an argument.
+// A value of a key may have any bytes, and with several fields each is an argument.
 func TestReportAnyBytes(t *testing.T) {
 	s := start(t, Config{}, false)
 	c := s.dial()

@@ -22,7 +22,7 @@ func (c *caller) update(form string) (u api.HotUpdate) {
 	return u
 }
 
-// text returns what an update says.
+// text returns an update as text.
 func text(u *api.HotUpdate) string {
 	hot, cold := []string{}, []string{}
 	for _, k := range u.Hot {
@@ -105,7 +105,7 @@ func TestHotWatch(t *testing.T) {
 	admin.heat("/product/3")
 	admin.want("BAN login z 1m", "+OK")
 	if got := plain.next(); !strings.HasPrefix(got, `["message" "bans" `) {
-		t.Errorf("told %s after the watch ended", got)
+		t.Errorf("received %s after the watch ended", got)
 	}
 	two.want("PING", `["pong" ""]`)
 	three.want("PING", "+PONG")
@@ -144,7 +144,7 @@ func TestHotWatchParts(t *testing.T) {
 	}
 }
 
-// A watcher that does not read delays nobody, and is disconnected.
+// A watcher that does not read delays no other, and is disconnected.
 func TestSlowHotWatcher(t *testing.T) {
 	s := start(t, Config{}, false)
 	admin, slow, c := s.dial(), s.dial(), s.dial()

@@ -15,9 +15,8 @@ func half(bytes int) string {
 	return fmt.Sprintf("*100\r\n%s", strings.Repeat(arg, bytes/60_000+1))[:bytes]
 }
 
-// TestHalfSentCommands has many connections that send half of a large command: they
-// take no more than the budget, those for whom there is none are told so, and a client
-// with small commands is served.
+// TestHalfSentCommands has many connections that send half of a large command: they take no more than the budget, those
+// without memory receive an error, and a client with small commands is served.
 func TestHalfSentCommands(t *testing.T) {
 	budget := access.NewBudget(2 << 20)
 	s := start(t, Config{Budget: budget}, false)
@@ -56,8 +55,8 @@ func TestHalfSentCommands(t *testing.T) {
 	until(t, "all is given back", func() bool { _, used := budget.Stats(); return used == 0 })
 }
 
-// TestClientsNotReading has connections that ask much and read nothing: they take no
-// more than the budget, and are closed.
+// TestClientsNotReading has connections that request much and read nothing: they take no more than the budget, and are
+// closed.
 func TestClientsNotReading(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIP: it takes 5 seconds")

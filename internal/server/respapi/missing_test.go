@@ -8,7 +8,7 @@ import (
 	"github.com/lately-go/lately/rules"
 )
 
-// TestMissingField refuses events that lack a field, and says which, alone and in a pipeline.
+// TestMissingField refuses events that lack a field, and names it, alone and in a pipeline.
 func TestMissingField(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t, Config{}, true)

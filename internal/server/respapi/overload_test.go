@@ -8,10 +8,9 @@ import (
 	"time"
 )
 
-// TestOverload asks with as many connections as keep the server busy, then with five
-// times as many, then as before: each is answered, and what was decided is what they
-// were told. Its long form takes a minute for the fivefold. benchmarks/server does so
-// between processes, and shows what is answered a second.
+// TestOverload sends from as many connections as keep the server busy, then from five times as many, then as before: each
+// is answered, and the decisions are those that clients received. Its long form takes a minute for the fivefold.
+// benchmarks/server does so between processes, and measures answers a second.
 //
 //	LATELY_LONG=1 go test ./internal/server/respapi -run Overload -v
 func TestOverload(t *testing.T) {
@@ -43,8 +42,8 @@ func TestOverload(t *testing.T) {
 	}
 }
 
-// askFor has so many connections ask, and goes on until each was answered twice, for
-// up to a minute. It returns how often each was answered, and how long each answer of a few took.
+// askFor sends from n connections until each was answered twice, for up to a minute. It returns how often each was
+// answered, and how long each answer took for a few of them.
 func (r *running) askFor(d time.Duration, conns int) (answers []uint64, late []time.Duration) {
 	answers = make([]uint64, conns)
 	took := make([][]time.Duration, conns)

@@ -63,7 +63,7 @@ func TestRedisCLI(t *testing.T) {
 		b.Write(encode("ADD pages /bulk"))
 	}
 	if got := redisCLI(t, s, b.String(), "--pipe"); !strings.Contains(got, "errors: 0, replies: 10000") {
-		t.Errorf("redis-cli --pipe says %q", got)
+		t.Errorf("redis-cli --pipe prints %q", got)
 	}
 	s.dial().want("SUM pages /bulk", "10000")
 }

@@ -34,7 +34,7 @@ func within(t *testing.T, what string, d, least, most time.Duration) {
 	}
 }
 
-// idleTime is how long a client may be idle if no setting says it.
+// idleTime is how long a client may be idle by default.
 const idleTime = 5 * time.Minute
 
 // TestSlowClients has clients that do not go on, at a clock of their own.
@@ -122,7 +122,7 @@ func TestSlowClients(t *testing.T) {
 			healthy.want("SUBSCRIBE bans", `["subscribe" "bans" 1]`)
 			admin.want("BAN login a 1h", "+OK")
 			if got := healthy.next(); !strings.HasPrefix(got, `["message" "bans"`) {
-				t.Errorf("the healthy one is told %s", got)
+				t.Errorf("the healthy one receives %s", got)
 			}
 			time.Sleep(writeTime + slack)
 			if n := s.Subscribers.Load(); n != 1 {
@@ -133,7 +133,7 @@ func TestSlowClients(t *testing.T) {
 			}
 			admin.want("BAN login b 1h", "+OK")
 			if got := healthy.next(); !strings.HasPrefix(got, `["message" "bans"`) {
-				t.Errorf("the healthy one is told %s", got)
+				t.Errorf("the healthy one receives %s", got)
 			}
 		})
 	})
@@ -206,7 +206,7 @@ func (c *caller) drip() {
 	}
 }
 
-// flood asks, reads no answer, and goes on until nobody listens.
+// flood sends commands, reads no answer, and goes on until the connection is closed.
 func (c *caller) flood() {
 	if tcp, ok := c.conn.(*net.TCPConn); ok {
 		tcp.SetReadBuffer(4096)
@@ -219,8 +219,8 @@ func (c *caller) flood() {
 	}
 }
 
-// TestDrainAnswersExecutedCommands ends a server under load and compares what it has
-// decided with what clients were told.
+// TestDrainAnswersExecutedCommands ends a server under load and compares its decisions with the replies that clients
+// received.
 func TestDrainAnswersExecutedCommands(t *testing.T) {
 	rounds := 5
 	if long() {
@@ -239,7 +239,7 @@ func TestDrainAnswersExecutedCommands(t *testing.T) {
 				}
 			}
 			n := uint64(len(burst) / len(encode("TAKE per-client a")))
-			c.want("PING", "+PONG") // one that nobody has accepted yet is refused
+			c.want("PING", "+PONG") // a connection that was not accepted yet is refused
 			go func() {
 				defer c.conn.Close()
 				var answers uint64

@@ -36,7 +36,7 @@ func TestSubscribe(t *testing.T) {
 	}
 	v, err := c.r.Next()
 	if err != nil || !strings.HasPrefix(show(v), `["message" "bans:login" "{`) {
-		t.Fatalf("told %s, %v", show(v), err)
+		t.Fatalf("received %s, %v", show(v), err)
 	}
 	var ev struct {
 		Type string
@@ -88,10 +88,9 @@ func TestSubscriptionLimits(t *testing.T) {
 	c.want("ECHO x", `"x"`) // nothing is subscribed to
 }
 
-// TestManySubscribers tells many of many events, a few of whom do not read. The next
-// event comes when the last one was read: this is not about a machine that has too much
-// to do. In its long form they are a thousand, and it waits until the ten are cut;
-// TestSlowClients says when that has to be.
+// TestManySubscribers sends many events to many subscribers, some of which do not read. The next event comes when the last
+// one was read, so that the test does not depend on the speed of the machine. In its long form they are a thousand, and it
+// waits until the ten are cut; TestSlowClients checks the time of that.
 //
 //	LATELY_LONG=1 go test ./internal/server/respapi -run ManySubscribers -v
 func TestManySubscribers(t *testing.T) {
@@ -132,9 +131,9 @@ func TestManySubscribers(t *testing.T) {
 		c.conn.(*net.TCPConn).SetReadBuffer(4096)
 		c.want("SUBSCRIBE bans", `["subscribe" "bans" 1]`)
 	}
-	// Events of a kilobyte fill what the kernel keeps for one who does not read.
+	// Events of a kilobyte fill what the kernel buffers for a client that does not read.
 	key, reason := strings.Repeat("k", 900), strings.Repeat("r", 200)
-	var full, cut time.Time // when they had no buffer left, when they were gone
+	var full, cut time.Time // when they had no buffer left, when they were disconnected
 	note := func() {
 		if full.IsZero() && s.writing() >= stalled {
 			full = time.Now()

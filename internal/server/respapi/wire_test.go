@@ -148,7 +148,7 @@ func TestTooManyConnections(t *testing.T) {
 	b.want("PING", "+PONG")
 	c := s.dial()
 	if got := c.next(); got != "-OVERLOAD there are too many connections" {
-		t.Errorf("the third is told %s", got)
+		t.Errorf("the third receives %s", got)
 	}
 	c.wantEnd()
 	a.want("QUIT", "+OK")

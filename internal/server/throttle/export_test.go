@@ -79,8 +79,7 @@ func TestImportAfterClockWasSetBack(t *testing.T) {
 	}
 }
 
-// FuzzImport imports any bytes; what is restored can be exported and
-// restored again.
+// FuzzImport imports any bytes; the restored state can be exported and restored again.
 func FuzzImport(f *testing.F) {
 	a := emptyThrottle(f)
 	for i := range int64(50) {

@@ -11,8 +11,7 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// TestBudget floods a small throttle: who was limited stays so, and the
-// budget holds.
+// TestBudget floods a small throttle: limited keys stay limited, and the budget holds.
 func TestBudget(t *testing.T) {
 	const budget = 256 << 10
 	th := mustThrottle(t, budget)
@@ -34,7 +33,7 @@ func TestBudget(t *testing.T) {
 			t.Fatalf("key %d, which was limited, has got in: %+v", i, d)
 		}
 	}
-	// What fills the budget and may not be evicted.
+	// Keys that fill the budget and may not be evicted.
 	for i := range 20_000 {
 		th.TakeAt(at(100_000), fmt.Sprint("full ", i), 0, 1, time.Hour, 1)
 	}
@@ -45,7 +44,7 @@ func TestBudget(t *testing.T) {
 	if want := (ratelimit.Decision{Limit: 4, RetryAfter: 2 * time.Hour, ResetAfter: 2 * time.Hour}); d != want || err != nil {
 		t.Errorf("without memory: %+v, %v", d, err)
 	}
-	// A page that was found full looks again after an eighth as many keys.
+	// A page that was found full is searched again after an eighth as many keys.
 	limited := 0
 	for i := range 2000 {
 		if d, _ = th.TakeAt(at(200_000+3_600_000), fmt.Sprint("when those have drained ", i), 3, 1, time.Hour, 1); !d.Allowed {
@@ -57,9 +56,8 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// TestNoEarlyEviction has keys evicted when their buckets are empty,
-// and come back with a clock set back: they find no more left than there is at the
-// newest time of all.
+// TestNoEarlyEviction has keys evicted when their buckets are empty, and return with a clock set back: they find no more
+// left than there is at the newest time of all.
 func TestNoEarlyEviction(t *testing.T) {
 	rnd := randtest.New(t)
 	th := mustThrottle(t, 128<<10)
@@ -89,8 +87,8 @@ func TestNoEarlyEviction(t *testing.T) {
 	}
 }
 
-// TestKeyComesBack forgets a key whose bucket is empty, and sets the clock
-// back: the key is judged at the time at which it was evicted, not before.
+// TestKeyComesBack evicts a key whose bucket is empty, and sets the clock back: the key is judged at the time at which it
+// was evicted, not before.
 func TestKeyComesBack(t *testing.T) {
 	th := mustThrottle(t, 128<<10)
 	take := func(ms int64, limited bool) {

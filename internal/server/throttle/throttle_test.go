@@ -36,8 +36,7 @@ func mustThrottle(t testing.TB, budget int64) *Limiter {
 	return th
 }
 
-// TestAnswersAsRedisCell has what the documentation and the tests of
-// redis-cell say that CL.THROTTLE answers.
+// TestAnswersAsRedisCell has the answers of CL.THROTTLE in the documentation and the tests of redis-cell.
 func TestAnswersAsRedisCell(t *testing.T) {
 	const none = 0
 	th := mustThrottle(t, 0)
@@ -64,7 +63,7 @@ func TestAnswersAsRedisCell(t *testing.T) {
 		{4000, 1, 1, ms(4000), none, false},
 		{8000, 1, 4, ms(1000), none, false},
 		{9500, 1, 4, ms(1000), none, false},
-		{9500, 0, 4, ms(1000), none, false}, // who asks for nothing looks
+		{9500, 0, 4, ms(1000), none, false}, // a quantity of 0 only reads
 		{9500, 2, 2, ms(3000), none, false},
 		{9500, 5, 2, ms(3000), ms(3000), true},
 		{9500, 9, 2, ms(3000), ratelimit.Never, true},
@@ -91,7 +90,7 @@ func (b *ratBucket) take(now int64, burst, count uint64, period time.Duration, q
 	}
 	d.Limit = burst + 1
 	next := new(big.Rat).Add(from, times(quantity))
-	// What is to come after the tolerance has to wait.
+	// Later units, after the tolerance, have to wait.
 	late := new(big.Rat).Sub(new(big.Rat).Sub(next, times(d.Limit)), t)
 	if d.Allowed = late.Sign() <= 0; !d.Allowed {
 		next, d.RetryAfter = from, ratelimit.Never
@@ -117,8 +116,8 @@ func ceilRat(r *big.Rat) time.Duration {
 	return time.Duration(n.Div(n, r.Denom()).Int64())
 }
 
-// TestIsExact asks at the edges of buckets, with limits of every size that
-// do not divide their periods, and compares each answer with rational numbers.
+// TestIsExact takes at the edges of buckets, with limits of every size that do not divide their periods, and compares each
+// answer with rational numbers.
 func TestIsExact(t *testing.T) {
 	rnd := randtest.New(t)
 	rounds := 200
@@ -182,8 +181,8 @@ func TestDoesNotDrift(t *testing.T) {
 	}
 }
 
-// TestChangesLimits asks for one key with other limits: the bucket is empty
-// when it was, but for the part of a nanosecond.
+// TestChangesLimits takes from one key with other limits: the bucket is empty at the same time, but for the part of a
+// nanosecond.
 func TestChangesLimits(t *testing.T) {
 	rnd := randtest.New(t)
 	for range 100 {
@@ -270,7 +269,7 @@ func TestLive(t *testing.T) {
 	})
 }
 
-// TestConcurrent takes from many goroutines: just so many get in.
+// TestConcurrent takes from many goroutines: exactly the limit is allowed.
 func TestConcurrent(t *testing.T) {
 	th := mustThrottle(t, 0)
 	var allowed [50]atomic.Int64

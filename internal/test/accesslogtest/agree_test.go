@@ -9,13 +9,13 @@ import (
 	"github.com/lately-go/lately/match"
 )
 
-// TestReadersAgreeWithTheTruth reads a log with package accesslog, which recognises its
-// format and finds in it what its Truth says.
+// TestReadersAgreeWithTheTruth reads a log with package accesslog, which detects its format and finds the counts of its
+// Truth.
 func TestReadersAgreeWithTheTruth(t *testing.T) {
 	log, truth := write(t, accesslogtest.Config{Lines: 20_000})
 	f, ok := accesslog.Detect(log)
 	if !ok || f.String() != "clf" {
-		t.Fatalf("Detect says %v, %v", f, ok)
+		t.Fatalf("Detect returns %v, %v", f, ok)
 	}
 	p := must.Get(f.NewParser(accesslog.Options{}))(t)
 	var e match.Event
@@ -41,7 +41,7 @@ func TestReadersAgreeWithTheTruth(t *testing.T) {
 		}
 	}
 	if lines != truth.Lines || bad != truth.Bad || flood != truth.Flood.Lines || asks != truth.HotProduct.Lines {
-		t.Errorf("%d lines, %d bad, %d of the flood, %d for the hot product; the Truth says %+v", lines, bad, flood, asks, truth)
+		t.Errorf("%d lines, %d bad, %d of the flood, %d for the hot product; the Truth: %+v", lines, bad, flood, asks, truth)
 	}
 	if share := truth.Crowd.Lines / len(truth.Crowd.Clients); crowd != share && crowd != share+1 {
 		t.Errorf("%d lines by one of the crowd, want %d or one more", crowd, share)

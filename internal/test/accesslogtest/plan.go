@@ -18,7 +18,7 @@ var hourWeight = [24]int64{
 	98, 94, 84, 78, 76, 80, 90, 104, 110, 98, 70, 42,
 }
 
-// A plan says how many lines of each kind fall where.
+// A plan is how many lines of each kind fall into each cell.
 type plan struct {
 	millis   int64    // length of the log
 	ordinary int64    // lines of sessions

@@ -179,7 +179,7 @@ func (s *shop) show(v *visit, page asset) {
 	}
 }
 
-// cached says with which status a file is answered.
+// cached returns the status with which a file is answered.
 func (s *shop) cached(v *visit) int {
 	if v.warm && s.rng.IntN(5) == 0 {
 		return 304

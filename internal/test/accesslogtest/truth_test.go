@@ -20,8 +20,7 @@ type event struct {
 	path   string
 }
 
-// read is a reader of its own, so that a mistake of the generator is not
-// repeated by its counterpart in package accesslog.
+// read is a reader of its own, so that a mistake of the generator is not repeated by its counterpart in package accesslog.
 func read(t *testing.T, log []byte) (events []event, bad int) {
 	t.Helper()
 	if len(log) > 0 && log[len(log)-1] != '\n' {
@@ -57,8 +56,7 @@ func readLine(t *testing.T, text string) (event, bool) {
 	return e, true
 }
 
-// truthOf counts what a Truth says, the slow way. The bursts come from want,
-// with their lines counted again.
+// truthOf counts the contents of a Truth in the slow way. The bursts come from want, with their lines counted again.
 func truthOf(events []event, bad int, want accesslogtest.Truth) accesslogtest.Truth {
 	got := accesslogtest.Truth{Lines: len(events) + bad, Bad: bad}
 	clients := map[string]bool{}
@@ -128,9 +126,8 @@ func TestTruth(t *testing.T) {
 	}
 }
 
-// What the demo shows must be true: only the flood passes 60 requests in 60 s,
-// only it and the crowd pass 100 in 300 s, and only what these two and the run
-// on the hot product ask for reaches 200 in 60 s.
+// The demo relies on these facts: only the flood passes 60 requests in 60 s, only it and the crowd pass 100 in 300 s, and
+// only the paths requested by these two and the run on the hot product reach 200 in 60 s.
 func TestOnlyThePlantedIsBusy(t *testing.T) {
 	for seed := range uint64(2) {
 		c := accesslogtest.Config{Seed: seed}

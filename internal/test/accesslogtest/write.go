@@ -72,9 +72,8 @@ type Truth struct {
 	// share of the lines, to within one.
 	Crowd Burst
 
-	// HotProduct is the sudden run on one path by many ordinary clients. It
-	// begins at its full rate and fades out: half of its lines are in the first
-	// quarter of its time.
+	// HotProduct is the sudden run on one path by many ordinary clients. It begins at its full rate and fades out: half of
+	// its lines are in the first quarter of its time.
 	HotProduct Burst
 }
 

@@ -108,7 +108,7 @@ func TestBadConfig(t *testing.T) {
 		}
 		for _, w := range tt.want {
 			if !strings.Contains(err.Error(), w) {
-				t.Errorf("%+v: error %q does not say %q", tt.config, err, w)
+				t.Errorf("%+v: error %q does not contain %q", tt.config, err, w)
 			}
 		}
 		if b.Len() > 0 || !reflect.DeepEqual(truth, accesslogtest.Truth{}) {
@@ -119,7 +119,7 @@ func TestBadConfig(t *testing.T) {
 
 var errFull = errors.New("disk full")
 
-// A fullDisk takes so many bytes.
+// A fullDisk accepts this many bytes.
 type fullDisk struct{ left int }
 
 func (d *fullDisk) Write(p []byte) (int, error) {

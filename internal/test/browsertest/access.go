@@ -5,9 +5,8 @@ import (
 	"strings"
 )
 
-// inspect is a function of the page that returns what keeps people from using it:
-// contrast too low, controls without a name, headings and landmarks out of order,
-// identifiers given twice, content that is wider than the page. Contrast is that of
+// inspect is a function of the page that returns what keeps people from using it: contrast too low, controls without a
+// name, headings and landmarks out of order, identifiers given twice, content that is wider than the page. Contrast follows
 // WCAG 2.2: 4.5 to 1, and 3 to 1 for large text.
 const inspect = `(() => {
 	const found = [];
@@ -77,8 +76,8 @@ const inspect = `(() => {
 	return found;
 })()`
 
-// Accessible fails the test for all that inspect finds, and for all that can have
-// the focus and of which the browser tells assistive technology no name.
+// Accessible fails the test for all findings of inspect, and for all elements that can have the focus without a name for
+// assistive technology.
 func (p *Tab) Accessible(where string) {
 	p.t.Helper()
 	for _, f := range p.Inspected() {

@@ -42,8 +42,7 @@ type message struct {
 // Patience is how long the browser may take for anything.
 const Patience = time.Minute
 
-// Start starts a browser that ends with the test, or skips the test where
-// there is none.
+// Start starts a browser that ends with the test, or skips the test if there is none.
 func Start(t *testing.T) *Browser {
 	t.Helper()
 	program := ""
@@ -69,7 +68,7 @@ func Start(t *testing.T) *Browser {
 		"--force-color-profile=srgb", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-dev-shm-usage", "--lang=en",
 	}
 	if os.Geteuid() == 0 {
-		args = append(args, "--no-sandbox") // which it refuses to be without
+		args = append(args, "--no-sandbox") // which it requires
 	}
 	cmd := exec.Command(program, args...)
 	cmd.ExtraFiles = []*os.File{theirIn, theirOut} // its descriptors 3 and 4
@@ -120,7 +119,7 @@ func (b *Browser) read(from io.Reader) {
 	}
 }
 
-// call asks the browser, and puts its answer into result, if not nil.
+// call sends a command to the browser, and puts its answer into result, if not nil.
 func (b *Browser) call(session, method string, params, result any) error {
 	p, err := json.Marshal(params)
 	if err != nil {

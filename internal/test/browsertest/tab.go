@@ -62,8 +62,7 @@ func (p *Tab) Do(method string, params any) {
 	p.must(p.b.call(p.session, method, params, nil))
 }
 
-// happened notes what is wrong in the page: exceptions, errors on its console,
-// what its policy blocked, requests that failed.
+// happened records faults in the page: exceptions, errors on its console, what its policy blocked, requests that failed.
 func (p *Tab) happened(m message) {
 	var e struct {
 		Type             string
@@ -97,9 +96,9 @@ func (p *Tab) happened(m message) {
 	p.mu.Unlock()
 }
 
-// Complaints returns what was wrong since it was last asked.
+// Complaints returns the faults since the last call.
 func (p *Tab) Complaints() []string {
-	p.JS(`1`, nil) // what happened before has been told before this is answered
+	p.JS(`1`, nil) // earlier events arrive before the answer to this
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	w := p.wrong
@@ -107,8 +106,8 @@ func (p *Tab) Complaints() []string {
 	return w
 }
 
-// Complaint is Complaints for a page in which something is wrong: it waits until that was told.
-// What the network and the policy have to say comes a while after what it is about.
+// Complaint is Complaints for a page with a fault: it waits for one. Faults of the network and the policy are reported a
+// while after their cause.
 func (p *Tab) Complaint() []string {
 	for end := time.Now().Add(Patience); ; time.Sleep(5 * time.Millisecond) {
 		if w := p.Complaints(); len(w) > 0 || time.Now().After(end) {
@@ -140,7 +139,7 @@ func (p *Tab) JS(expression string, v any) {
 	p.must(p.Try(expression, v))
 }
 
-// Try is JS with an error, such as that of an exception.
+// Try is JS, and returns errors such as exceptions.
 func (p *Tab) Try(expression string, v any) error {
 	var r struct {
 		Result           struct{ Value json.RawMessage }

@@ -48,7 +48,7 @@ func TestLargerProgramIsRejected(t *testing.T) {
 		"match/planted.go": "package match\n\nimport _ \"" + planted + "\"\n",
 	})
 	if out, err := f.packages(); err == nil || !strings.Contains(out, planted) {
-		t.Errorf("match imports %s, and go list says %v:\n%s", planted, err, out)
+		t.Errorf("match imports %s, and go list prints %v:\n%s", planted, err, out)
 	}
 }
 
@@ -86,7 +86,7 @@ func newFixture(t *testing.T, planted map[string]string) fixture {
 	return f
 }
 
-// exists tells whether a package of this module has a file to build.
+// exists reports whether a package of this module has a file to build.
 func exists(importPath string) bool {
 	folder := strings.TrimPrefix(importPath, modulePath)
 	files, _ := filepath.Glob(filepath.Join(root, filepath.FromSlash(folder), "*.go"))
@@ -104,8 +104,8 @@ func (f fixture) pack(planted map[string]string) {
 	f.serve(modulePath, fixtureVersion, texts)
 }
 
-// serve writes what a module proxy serves for a module of these files: see
-// "GOPROXY protocol" in the Go modules reference.
+// serve writes the files of a module proxy for a module with these files: see "GOPROXY protocol" in the Go modules
+// reference.
 func (f fixture) serve(module, version string, texts map[string]string) {
 	f.t.Helper()
 	base := filepath.Join(f.proxy, filepath.FromSlash(module), "@v")

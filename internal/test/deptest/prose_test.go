@@ -66,7 +66,7 @@ func (b block) breaches() []string {
 	return found
 }
 
-// asks tells whether a text's first sentence is a question.
+// asks reports whether a text's first sentence is a question.
 func asks(text string) bool {
 	end := strings.IndexAny(text, ".?!")
 	return end >= 0 && text[end] == '?'
@@ -122,7 +122,7 @@ func prose(fsys fs.FS) ([]block, error) {
 	return blocks, err
 }
 
-// withoutHistory empties the rows of the track record, which quote what was.
+// withoutHistory empties the rows of the track record, which quote earlier texts.
 func withoutHistory(name, text string) string {
 	if path.Base(name) != "track-record.md" {
 		return text

@@ -78,8 +78,8 @@ func unnamed(t *testing.T, files []source) (names []string) {
 	return names
 }
 
-// racePackages returns the packages of which the Makefile runs all tests under the race
-// detector. In other packages, it runs the tests with Concurrent in their names.
+// racePackages returns the packages whose tests all run under the race detector in the Makefile. In other packages, it runs
+// the tests with Concurrent in their names.
 func racePackages(t *testing.T) []string {
 	t.Helper()
 	text := must.Get(os.ReadFile(filepath.Join(root, "Makefile")))(t)
@@ -90,9 +90,8 @@ func racePackages(t *testing.T) []string {
 	return strings.Fields(strings.ReplaceAll(line[1], "\\\n", " "))
 }
 
-// Each test that starts goroutines runs under the race detector: its package is
-// concurrent, or its name is. Those of internal/cli and of storm start processes and wait
-// for them.
+// Each test that starts goroutines runs under the race detector: its package is concurrent, or its name is. The tests of
+// internal/cli and of storm start processes and wait for them.
 func TestRaceDetectorSeesGoroutines(t *testing.T) {
 	packages := map[string][]source{}
 	for _, f := range loadModule(t) {

@@ -127,8 +127,7 @@ internal/server/enforce    -> internal/counting/heap, api, match, ratelimit, int
 internal/test/deptest    -> std
 `
 
-// testTable says which outside modules tests may import, next to any package
-// of this module that the compiler lets them.
+// testTable lists the outside modules that tests may import, besides the packages of this module.
 const testTable = `
 tests -> go.uber.org/goleak, github.com/rogpeppe/go-internal, github.com/klauspost/compress, github.com/goccy/go-yaml
 tests -> google.golang.org/grpc, google.golang.org/genproto, google.golang.org/protobuf, github.com/prometheus/client_golang
@@ -176,8 +175,8 @@ func parseRules(text string) (rules, error) {
 	return r, nil
 }
 
-// outside tells whether an import path or a name of the table is of another
-// module: the paths of the standard library have no dot in the first element.
+// outside reports whether an import path or a name in the table belongs to another module: the paths of the standard
+// library have no dot in the first element.
 func outside(path string) bool {
 	first, _, _ := strings.Cut(path, "/")
 	return strings.Contains(first, ".")
@@ -191,7 +190,7 @@ func folderOf(path string) (string, bool) {
 	return strings.CutPrefix(path, modulePath+"/")
 }
 
-// allows tells whether a package may import a path.
+// allows reports whether a package may import a path.
 func (r rules) allows(who, path string) bool {
 	if folder, ok := folderOf(path); ok {
 		return slices.Contains(r[who], folder)
@@ -265,7 +264,7 @@ func TestImportsFollowTheTable(t *testing.T) {
 	}
 }
 
-// The checker must find what is planted, and nothing else.
+// The checker must find the planted faults, and nothing else.
 func TestCheckerFindsPlantedViolations(t *testing.T) {
 	files := mustLoad(t, sources{
 		"match/match.go":                 `package match; import "strings"`,
@@ -295,7 +294,7 @@ func TestCheckerFindsPlantedViolations(t *testing.T) {
 		"rules/parse_test.go: tests may not import github.com/stretchr/testify/assert",
 	}
 	if !slices.Equal(got, want) {
-		t.Errorf("the checker says\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		t.Errorf("the checker reports\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }
 

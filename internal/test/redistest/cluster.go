@@ -21,7 +21,7 @@ func NewCluster(t testing.TB, n int) *Cluster {
 	c := new(Cluster)
 	for i := range n {
 		node := listening(t, func(second string) []string {
-			// A node that a busy machine has delayed is not to be taken for lost.
+			// a node that a busy machine has delayed must not count as lost
 			return []string{"--cluster-enabled", "yes", "--cluster-port", second, "--cluster-node-timeout", "60000"}
 		})
 		c.Nodes = append(c.Nodes, node)
@@ -116,7 +116,7 @@ func (m *Move) Keys(t testing.TB, n int) (moved int) {
 	return len(keys)
 }
 
-// End moves what is left and gives the slot to the other node, which the nodes are told of.
+// End moves the remaining keys and gives the slot to the other node, and announces that to all nodes.
 func (m *Move) End(t testing.TB) {
 	t.Helper()
 	for m.Keys(t, 100) > 0 {

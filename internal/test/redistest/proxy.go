@@ -10,10 +10,9 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// A Proxy is between clients and a server, and counts the scripts that are run,
-// without those about the list of bans, which a store runs by itself. While it
-// holds, it passes on no reply before it has seen a number of them: a client that waits for a
-// reply in between waits forever.
+// A Proxy is between clients and a server, and counts the scripts that are run, without those about the list of bans, which
+// a store runs by itself. While it holds, it passes on no reply before a number of them have arrived: a client that waits
+// for a reply in between waits forever.
 type Proxy struct {
 	// Addr is the address for clients.
 	Addr string
@@ -57,7 +56,7 @@ func (p *Proxy) pipe(client net.Conn) {
 	if err != nil {
 		return
 	}
-	decides := false // a decision was asked for: replies to the first commands of a connection pass
+	decides := false // a decision was requested: replies to the first commands of a connection pass
 	var back sync.WaitGroup
 	defer back.Wait()
 	defer server.Close()
@@ -102,7 +101,7 @@ type writer func([]byte) (int, error)
 
 func (w writer) Write(b []byte) (int, error) { return w(b) }
 
-// Hold expects so many scripts from now on.
+// Hold expects a number of scripts from now on.
 func (p *Proxy) Hold(n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

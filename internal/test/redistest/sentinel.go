@@ -11,11 +11,11 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// masterSet is the name by which Sentinel knows the primary.
+// masterSet is the name of the primary in Sentinel.
 const masterSet = "primary"
 
-// A Watched is a primary with a replica, and a Sentinel that watches both. Sentinel fails
-// over when it is told to: how soon it notices by itself would depend on the machine.
+// A Watched is a primary with a replica, and a Sentinel that watches both. Sentinel fails over on command: how soon it
+// notices by itself would depend on the machine.
 type Watched struct {
 	Primary, Replica, Sentinel *Server
 }
@@ -53,7 +53,7 @@ func wantReplica(t testing.TB, s *Server) {
 	})
 }
 
-// Client returns a client that asks Sentinel for the primary, and is closed when the test ends.
+// Client returns a client that finds the primary through Sentinel, and is closed when the test ends.
 func (w *Watched) Client(t testing.TB, change ...func(*rueidis.ClientOption)) rueidis.Client {
 	t.Helper()
 	o := rueidis.ClientOption{InitAddress: []string{w.Sentinel.Addr}}
@@ -64,8 +64,7 @@ func (w *Watched) Client(t testing.TB, change ...func(*rueidis.ClientOption)) ru
 // URL returns the URL of the store for the server.
 func (w *Watched) URL() string { return "redis://" + w.Sentinel.Addr + "?master_set=" + masterSet }
 
-// Cut waits until the replica has all that was written before, and ends replication: what is
-// written from now on is lost by Fail.
+// Cut waits until the replica has all earlier writes, and ends replication: later writes are lost by Fail.
 func (w *Watched) Cut(t testing.TB) {
 	t.Helper()
 	client := w.Primary.Client(t)

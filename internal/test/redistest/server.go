@@ -47,7 +47,7 @@ func Program() string {
 	return "redis-server"
 }
 
-// Needs skips t where there is no redis-server.
+// Needs skips t if there is no redis-server.
 func Needs(t testing.TB) {
 	t.Helper()
 	if _, err := exec.LookPath(Program()); err != nil {
@@ -177,7 +177,7 @@ func (s *Server) Client(t testing.TB, change ...func(*rueidis.ClientOption)) rue
 // newClient returns a client with the options of tests, which is closed when the test ends.
 func newClient(t testing.TB, o rueidis.ClientOption, change ...func(*rueidis.ClientOption)) rueidis.Client {
 	t.Helper()
-	// A client that does not pipeline closes the connection of all calls when the time of one is over.
+	// A client that does not pipeline closes the connection of all calls when the time of one has passed.
 	o.DisableRetry, o.DisableCache, o.AlwaysPipelining, o.ConnWriteTimeout = true, true, true, time.Minute
 	for _, c := range change {
 		c(&o)

@@ -75,7 +75,7 @@ func (b *bucket) full() *big.Rat {
 	return new(big.Rat).Add(rational(burst), rational(max(burst, b.c.N)))
 }
 
-// refund takes back what was charged, less what may have drained of it since.
+// refund takes back what was charged, less what may have drained from it since.
 func (b *bucket) refund(t, at int64, cost uint64) {
 	back := rational(cost)
 	if back.Sub(back, b.drainsBy(max(b.c.N, b.c.AtMost), t-at)); back.Sign() > 0 {

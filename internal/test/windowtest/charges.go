@@ -1,5 +1,5 @@
-// Package windowtest has the definition of windows and limits, for tests: lists of all that was counted, which are read
-// from the beginning to the end for each answer. It shares no code with what it is compared with.
+// Package windowtest has the definition of windows and limits, for tests: lists of all counted events, which are read from
+// the beginning to the end for each answer. It shares no code with the tested packages.
 package windowtest
 
 import (
@@ -55,7 +55,7 @@ func (cs Charges) Take(n uint64, counts func(at int64) bool) (taken uint64) {
 	return taken
 }
 
-// Drop removes the events at times that are gone.
+// Drop removes the events at expired times.
 func (cs *Charges) Drop(gone func(at int64) bool) {
 	*cs = slices.DeleteFunc(*cs, func(c Charge) bool { return gone(c.At) })
 }

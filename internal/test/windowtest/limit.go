@@ -17,9 +17,8 @@ type Limit struct {
 
 	charges Charges // since nothing was used
 
-	// Sliding above 128 counts times until there are more than three in the window, and
-	// slots from then on, until they have all left. What was charged at spilled or before
-	// had left by then.
+	// Sliding above 128 counts times until there are more than three in the window, and slots from then on, until they have
+	// all left. Charges at spilled or before had left by then.
 	slots   bool
 	spilled int64
 
@@ -59,7 +58,7 @@ func FloorDiv(a, b int64) int64 {
 	return a / b
 }
 
-// holds reports whether what was charged at the time at is in the window at t.
+// holds reports whether a charge at the time at is in the window at t.
 func (l *Limit) holds(at, t int64) bool {
 	switch {
 	case l.Algorithm == limit.Fixed:
@@ -90,7 +89,7 @@ func (l *Limit) multiples(from, to int64) int64 {
 	return FloorDiv(to, int64(l.Resolution)) - FloorDiv(from-1, int64(l.Resolution))
 }
 
-// left returns how many times of slot k are in the window at t, and how many there are.
+// left returns how many times in slot k are in the window at t, and how many there are.
 func (l *Limit) left(k, t int64) (left, all int64) {
 	from, to := k*l.Width, (k+1)*l.Width-1
 	return max(l.multiples(max(from, t-int64(l.Span)+1), to), 0), l.multiples(from, to)
@@ -161,8 +160,8 @@ func (l *Limit) Carry(from *Limit, t int64) {
 	}
 }
 
-// Held returns what is used at t, at the times at which it came, or the latest at which it
-// may have come by what the algorithm keeps.
+// Held returns the used amount at t, at the times at which it came, or the latest at which it may have come by what the
+// algorithm keeps.
 func (l *Limit) Held(t int64) (all Charges) {
 	switch l.Algorithm {
 	case limit.GCRA, limit.LeakyBucket, limit.Fixed, limit.Calendar:
@@ -184,7 +183,7 @@ func (l *Limit) Held(t int64) (all Charges) {
 	return all
 }
 
-// Refund takes back at t what was charged at the time at.
+// Refund takes back at t a charge at the time at.
 func (l *Limit) Refund(t, at int64, cost uint64) {
 	switch {
 	case l.bucket != nil:
@@ -196,8 +195,7 @@ func (l *Limit) Refund(t, at int64, cost uint64) {
 	}
 }
 
-// RefundOldest takes back at t up to cost of what is counted, the oldest first, and
-// returns how much.
+// RefundOldest takes back at t up to cost of the counted amount, the oldest first, and returns how much.
 func (l *Limit) RefundOldest(t int64, cost uint64) uint64 {
 	if l.bucket != nil {
 		return l.bucket.refundOldest(t, cost)
