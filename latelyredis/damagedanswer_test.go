@@ -34,7 +34,7 @@ func (c *damagedAnswers) Run(ctx context.Context, commands []latelyredis.Command
 	return replies
 }
 
-// damage damages what is behind the number of an answer, which would be found otherwise.
+// damage damages an answer behind its number, since a wrong number would be found otherwise.
 func (c *damagedAnswers) damage(r latelyredis.Reply) latelyredis.Reply {
 	const number = 4
 	if len(r.Data) < number {
@@ -67,8 +67,8 @@ func (c *damagedAnswers) damageText(text string) string {
 	return string(b)
 }
 
-// TestDamagedAnswers damages what scripts return to all that a Store and Counters ask for: nothing panics, and
-// afterwards all is as before.
+// TestDamagedAnswers damages the answers of scripts to all calls of a Store and Counters: nothing panics, and afterwards
+// all is as before.
 func TestDamagedAnswers(t *testing.T) {
 	const limit = 20
 	ctx, path, host := context.Background(), match.MustKey("path"), match.MustKey("host")

@@ -29,6 +29,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/server"
+	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/window"
@@ -163,8 +164,11 @@ func fillServer(keys int, dir string) {
 	c := s.Engine().Session()
 	for range 3 {
 		for i := range keys {
-			if d, err := c.Take("per-client", 1, address(i)); err != nil || !d.Allowed {
-				log.Fatal(d)
+			check(c.QueueTake("per-client", 1, engine.Terms{}, address(i)))
+			for d, err := range c.Decide() {
+				if err != nil || !d.Allowed {
+					log.Fatal(d, err)
+				}
 			}
 		}
 	}
