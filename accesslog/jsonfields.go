@@ -8,16 +8,6 @@ import (
 	"github.com/lately-go/lately/match"
 )
 
-// keyText returns a key as text, valid until the next one.
-func (r *jsonReader) keyText(key jsonValue) []byte {
-	raw := r.line[key.from:key.to]
-	if !key.escaped {
-		return raw
-	}
-	r.key = appendUnescaped(r.key[:0], raw)
-	return r.key
-}
-
 // wanted reads the value that a step leads to.
 func (r *jsonReader) wanted(i int, s *pathStep, depth int) int {
 	var v jsonValue

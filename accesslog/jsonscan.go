@@ -100,12 +100,12 @@ func (r *jsonReader) nested(i int, n *pathNode, depth int) int {
 	for {
 		var step *pathStep
 		if isObject {
-			var key jsonValue
+			var key []byte
 			if key, i = r.member(i); i < 0 {
 				return -1
 			}
 			if n != nil {
-				step = n.step(r.keyText(key))
+				step = n.step(key)
 			}
 		}
 		if step != nil {
@@ -129,16 +129,19 @@ func (r *jsonReader) nested(i int, n *pathNode, depth int) int {
 	}
 }
 
-// member reads `"key" : ` at i and returns the index of the value.
-func (r *jsonReader) member(i int) (key jsonValue, value int) {
+// member reads `"key" : ` at i. It returns the key as text, valid until the next one, and the index of the value.
+func (r *jsonReader) member(i int) (key []byte, value int) {
 	if i >= len(r.line) || r.line[i] != '"' {
-		return key, -1
+		return nil, -1
 	}
 	to, escaped := r.text(i + 1)
 	if to < 0 {
-		return key, -1
+		return nil, -1
 	}
-	key = jsonValue{int32(i + 1), int32(to), jsonString, escaped}
+	if key = r.line[i+1 : to]; escaped {
+		r.key = appendUnescaped(r.key[:0], key)
+		key = r.key
+	}
 	i = r.blank(to + 1)
 	if i >= len(r.line) || r.line[i] != ':' {
 		return key, -1
