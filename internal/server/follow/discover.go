@@ -1,10 +1,13 @@
 package follow
 
 import (
+	"errors"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 )
 
 // discover begins to follow new files in directories and patterns, and stops following files that
@@ -25,12 +28,16 @@ func (f *Follower) discover() {
 		for _, t := range f.tails {
 			followed[t.path] = true
 		}
-		paths := l.files()
-		if none := len(paths) == 0; none != l.empty {
-			if l.empty = none; none {
-				f.log.Warn("there is no file in the directory, or of the pattern: waiting for one", "logs", l.Path)
-			}
+		paths, err := l.files()
+		none := len(paths) == 0
+		switch {
+		case !none || l.empty: // it was reported
+		case err != nil:
+			f.log.Error("the directory cannot be read: waiting until it can be", "logs", l.Path, "error", err)
+		default:
+			f.log.Warn("there is no file in the directory, or of the pattern: waiting for one", "logs", l.Path)
 		}
+		l.empty = none
 		for _, path := range slices.Sorted(maps.Keys(paths)) {
 			if !followed[path] && !isRotated(path, paths) && !f.follows(path) {
 				f.tail(path, l)
@@ -67,8 +74,8 @@ func (f *Follower) isGone(t *tail, l *Log, paths map[string]bool) bool {
 	return true
 }
 
-// files returns the regular files of a directory or a pattern.
-func (l *Log) files() map[string]bool {
+// files returns the regular files of a directory or a pattern. Its error is that of reading the directory, if there is one.
+func (l *Log) files() (map[string]bool, error) {
 	paths := map[string]bool{}
 	add := func(path string, regular bool) {
 		if !regular {
@@ -80,8 +87,9 @@ func (l *Log) files() map[string]bool {
 		}
 	}
 	entries, err := os.ReadDir(l.Path)
-	if err != nil { // not a directory
-		names, _ := filepath.Glob(l.Path) // New has checked the pattern
+	if err != nil && strings.ContainsAny(l.Path, "*?[") { // not a directory
+		names, _ := filepath.Glob(l.Path) // New has checked the pattern, and Glob has no other errors
+		_, err = os.ReadDir(filepath.Dir(l.Path))
 		for _, path := range names {
 			add(path, false)
 		}
@@ -89,7 +97,10 @@ func (l *Log) files() map[string]bool {
 	for _, e := range entries {
 		add(filepath.Join(l.Path, e.Name()), e.Type().IsRegular())
 	}
-	return paths
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil // it may come later, or the pattern is one of directories
+	}
+	return paths, err
 }
 
 // covers reports whether path is in the directory l, or fits the pattern l.

@@ -78,6 +78,12 @@ func TestNoFiles(t *testing.T) {
 	remove(t, filepath.Join(dir, "a.log"))
 	r.want()
 	warnings(2)
+	r = newReader(t, Config{Log: slog.New(slog.NewTextHandler(&text, nil))}, filepath.Join(dir, strings.Repeat("a", 300), "*.log"))
+	r.want()
+	r.want()
+	if n := strings.Count(text.String(), "level=ERROR msg=\"the directory cannot be read"); n != 1 {
+		t.Errorf("%d errors about a directory that cannot be read, want 1:\n%s", n, text.String())
+	}
 }
 
 func rename(t *testing.T, from, to string) {

@@ -35,7 +35,7 @@ func Formats(logs []Log) (known []Log) {
 		}
 		paths := []string{l.Path}
 		if l.many() {
-			files := l.files()
+			files, _ := l.files() // the Follower logs why there are none
 			paths = slices.DeleteFunc(slices.Sorted(maps.Keys(files)), func(path string) bool { return isRotated(path, files) })
 			paths = paths[:min(len(paths), maxSampled)]
 		}
