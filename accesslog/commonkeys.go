@@ -27,13 +27,13 @@ var commonKeys = []struct{ field, keys string }{
 }
 
 var (
-	commonJSON = Format{text: "json", kind: &lineKind{parse: (*Parser).commonJSON, fields: commonFields()}, spec: commonSpec().compile()}
-	logfmt     = Format{text: "logfmt", kind: &lineKind{parse: (*Parser).logfmt, fields: commonFields()}, spec: commonSpec().compile()}
+	commonJSON = Format{text: "json", kind: &lineKind{parse: (*Parser).commonJSON, fields: commonFields()}, spec: commonSpec()}
+	logfmt     = Format{text: "logfmt", kind: &lineKind{parse: (*Parser).logfmt, fields: commonFields()}, spec: commonSpec()}
 
 	logfmtKeys = commonIndexes()
 )
 
-// The wants of commonSpec that have a meaning of their own.
+// The fields with a meaning of their own. The values of a line are at the indexes of the fields.
 const (
 	commonTime = iota
 	commonDate
@@ -48,25 +48,22 @@ func commonFields() (names []string) {
 	return append(names, "query", "object")
 }
 
-// commonSpec has a want for each field, and behind these one for each further key.
+// commonSpec has a want for each key, in their order.
 func commonSpec() *spec {
 	s := &spec{unit: unitCommon}
 	for _, c := range commonKeys {
-		s.wants = append(s.wants, want{name: c.field, path: strings.Split(strings.Fields(c.keys)[0], ".")})
-	}
-	for _, c := range commonKeys {
-		for _, key := range strings.Fields(c.keys)[1:] {
+		for key := range strings.FieldsSeq(c.keys) {
 			s.wants = append(s.wants, want{name: c.field, path: strings.Split(key, ".")})
 		}
 	}
-	return s
+	return s.compile()
 }
 
-// commonIndexes returns the index of the want of each key, and of those of the field it is for.
+// commonIndexes returns the index of the field of each key.
 func commonIndexes() map[string]int {
 	indexes := make(map[string]int)
 	for i, c := range commonKeys {
-		for _, key := range strings.Fields(c.keys) {
+		for key := range strings.FieldsSeq(c.keys) {
 			indexes[key] = i
 		}
 	}
@@ -80,18 +77,17 @@ func (p *Parser) commonJSON(line []byte, ev *match.Event) bool {
 	}
 	p.scratch = p.scratch[:0]
 	clear(p.values)
-	further := len(commonKeys)
-	for i, c := range commonKeys {
-		p.useCommon(i, i)
-		for range strings.Count(c.keys, " ") {
-			p.useCommon(i, further)
-			further++
+	field := 0
+	for i := range p.spec.wants {
+		if p.spec.wants[i].name != commonKeys[field].field {
+			field++
 		}
+		p.useCommon(field, i)
 	}
 	return p.setCommon(ev)
 }
 
-// useCommon makes the value of a want that of a field, unless it has one.
+// useCommon makes the value of a want that of its field, unless that has one.
 func (p *Parser) useCommon(field, i int) {
 	if v := p.reader.values[i]; len(p.values[field]) == 0 && (v.kind == jsonString || v.kind == jsonNumber) {
 		p.values[field], p.scratch = p.reader.appendText(p.scratch, v)

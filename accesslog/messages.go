@@ -144,16 +144,10 @@ func (p *Parser) readHead(line []byte) (h head, ok bool) {
 		}
 	case bytes.HasPrefix(line, []byte("type=")):
 		return readAudit(line)
-	case c == '[' && len(line) > 1 && isUpper(line[1]):
-		if p.readYearless(&h, line[1:], ']') {
+	case c == '[' && len(line) > 2 && isUpper(line[1]):
+		if p.readYearless(&h, line[1:], ']') || isUpper(line[2]) && p.readYearless(&h, line[bytes.IndexByte(line, ' ')+1:], ']') { // behind a zone, that of this machine
 			h.tagged, h.text = false, trimBlanks(h.text)
 			return h, true
-		}
-		if _, rest, ok := bytes.Cut(line, []byte(" ")); ok && isUpper(line[2]) { // a zone, that of this machine
-			if p.readYearless(&h, rest, ']') {
-				h.tagged, h.text = false, trimBlanks(h.text)
-				return h, true
-			}
 		}
 	case len(line) > len("mm-dd") && line[2] == '-' && line[5] == ' ':
 		if stamp, ok := readMonthDay(line); ok {
@@ -202,11 +196,18 @@ func (p *Parser) readStamped(line []byte) (h head, ok bool) {
 	if !ok {
 		return h, false
 	}
-	h = head{sec: s.sec, nsec: s.nsec, local: s.local, tagged: s.tagged, letterT: s.letterT, text: line[s.end:]}
+	h = p.headOf(s, line[s.end:])
+	h.tagged, h.letterT = s.tagged, s.letterT
+	return h, true
+}
+
+// headOf returns the head with a time that stands before text.
+func (p *Parser) headOf(s stamp, text []byte) head {
+	h := head{sec: s.sec, nsec: s.nsec, local: s.local, text: text}
 	if s.local {
 		h.sec = p.zone.seconds(h.sec)
 	}
-	return h, true
+	return h
 }
 
 // cutPriority cuts the priority of syslog, such as <190>, off a line.

@@ -267,10 +267,7 @@ func wordStart(rest, before []byte) int {
 }
 
 // found is the values of a text.
-type found struct {
-	client, user []byte
-	hasClient    bool
-}
+type found struct{ client, user []byte }
 
 // take notes a value.
 func (f *found) take(kind valueKind, value []byte) {
@@ -278,14 +275,14 @@ func (f *found) take(kind valueKind, value []byte) {
 	case userText, userWord:
 		f.user = value
 	case clientWord:
-		f.client, f.hasClient = value, true
+		f.client = value
 	}
 }
 
 // checkClient cuts the port off the client, and reports whether it is an address or the name of a
 // host. That takes longer than the rest of a pattern, so it comes last.
 func (f *found) checkClient() bool {
-	if !f.hasClient {
+	if f.client == nil {
 		return true
 	}
 	f.client = peerAddress(f.client)

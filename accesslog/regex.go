@@ -136,7 +136,7 @@ func (f *filter) add(line string) (at int, err error) {
 	word := line[:len(line)-len(strings.TrimLeft(line, "abcdefghijklmnopqrstuvwxyz"))]
 	text := strings.TrimLeft(line[len(word):], " \t")
 	at = len(line) - len(text)
-	if text == "" && (word == "time" || word == "prefix" || word == "match" || word == "ignore") {
+	if text == "" && slices.Contains(patternWords, word) {
 		return len(line), fmt.Errorf("%s: missing: must have a pattern after it", word)
 	}
 	var offset int
@@ -150,14 +150,14 @@ func (f *filter) add(line string) (at int, err error) {
 			return 0, errors.New("prefix: a second one: must be given once")
 		}
 		f.prefix, offset, err = f.newPattern(text)
-	case "match":
+	case "match", "ignore":
 		var p *linePattern
-		if p, offset, err = f.newPattern(text); err == nil {
-			f.matches = append(f.matches, p)
+		if p, offset, err = f.newPattern(text); err != nil {
+			break
 		}
-	case "ignore":
-		var p *linePattern
-		if p, offset, err = f.newPattern(text); err == nil {
+		if word == "match" {
+			f.matches = append(f.matches, p)
+		} else {
 			f.ignores = append(f.ignores, p)
 		}
 	default:

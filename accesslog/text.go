@@ -88,10 +88,7 @@ func (p *Parser) findHead(line []byte) (h head, ok bool) {
 			n, found = s.read(line[i:])
 		}
 		if found && (i+n == len(line) || !isWordByte(line[i+n])) {
-			h = head{sec: s.sec, nsec: s.nsec, local: s.local, text: line[i+n:]}
-			if s.local {
-				h.sec = p.zone.seconds(h.sec)
-			}
+			h = p.headOf(s, line[i+n:])
 		} else if !p.readYearless(&h, line[i:], 0) {
 			continue
 		}
