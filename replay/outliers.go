@@ -12,6 +12,7 @@ import (
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/counting/ring"
 	"github.com/lately-go/lately/internal/event/address"
+	"github.com/lately-go/lately/match"
 )
 
 // An Outlier is a key whose events differ from those of most keys. Only crawlers affect
@@ -56,8 +57,11 @@ func (s *suggesting) findOutliers() {
 	for id := range s.kinds {
 		if g.from[id+1]-g.from[id] >= fewEvents {
 			p := profileOf(id)
-			if s.kinds[id] = p.kind(); s.kinds[id] == Login && p.posts > 0 {
+			switch s.kinds[id] = p.kind(); {
+			case s.kinds[id] == Login && p.posts > 0:
 				s.logins = append(s.logins, p.path)
+			case s.kinds[id] == Monitor && !s.mayAllow(g.keys.texts[id]): // the limits have to spare it
+				s.kinds[id] = ""
 			}
 		}
 	}
@@ -246,6 +250,12 @@ func (s *suggesting) findFloods(g *suggestGroup) {
 	for _, id := range floods {
 		s.kinds[id] = Flood
 	}
+}
+
+// mayAllow reports whether a key can be put under allow.
+func (s *suggesting) mayAllow(key string) bool {
+	_, ok := (&Outlier{Key: api.KeyOf(key)}).allowPrefix()
+	return ok && s.run.Key == match.Client.String()
 }
 
 // allowPrefix returns the entry of allow for an outlier.

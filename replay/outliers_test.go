@@ -94,6 +94,31 @@ func newMixedLog(t *testing.T, attacks bool) *mixedLog {
 	return l
 }
 
+// TestSuggestAllowsMonitors has more monitors than attackers are named, one of them with the name of a host: the suggested
+// file refuses none of their events.
+func TestSuggestAllowsMonitors(t *testing.T) {
+	log := newMixedLog(t, false)
+	for part := range int64(24 * 6) {
+		at := 1_700_006_400 + 600*part
+		for i := range 12 {
+			for range 30 {
+				log.add(at, fmt.Sprintf("192.0.2.%d", 100+i), "GET /health HTTP/1.1", 200, "checks")
+			}
+		}
+		log.add(at, "monitor.example", "GET /health HTTP/1.1", 200, "checks")
+	}
+	c := replay.Config{Files: []string{writeFile(t, "log", []byte(log.text()))}}
+	s := mustSuggest(t, replay.SuggestConfig{Config: c})
+	c.Rules = must.Get(rules.Parse("suggested", []byte(s.Rules)))(t)
+	r := mustRun(t, c)
+	if n := len(c.Rules.Allow.Clients); n != 13 || r.All.Refused != 0 || s.All.Refused != 0 {
+		t.Errorf("%d clients under allow, %d events refused, %d by the suggestion\n%s", n, r.All.Refused, s.All.Refused, s.Rules)
+	}
+	if want := fmt.Sprintf("by %d distinct values of client", r.Keys); !strings.Contains(s.Rules, want) {
+		t.Errorf("the suggestion is not about limits %s\n%.200s", want, s.Rules)
+	}
+}
+
 // TestSuggestFindsOutliers has a proposal that refuses each attacker in a mixed log and no other client, and allows the
 // monitor. Without the attacks, the proposal refuses no client: the control for both.
 func TestSuggestFindsOutliers(t *testing.T) {

@@ -18,9 +18,12 @@ import (
 func (s *Suggestion) header() string {
 	var b strings.Builder
 	comment := func(format string, args ...any) { fmt.Fprintf(&b, "# "+format+"\n", args...) }
-	comment("Limits for %s events by %s, from %s to %s UTC.", count(s.Events), plural(int(s.All.Keys), s.Field, "distinct values of "+s.Field),
+	comment("Limits for %s events by %s, from %s to %s UTC.", count(s.Events), plural(s.keys(), s.Field, "distinct values of "+s.Field),
 		s.First.UTC().Format(time.DateTime), s.Last.UTC().Format(time.DateTime))
 	s.attackers(comment)
+	if n := s.monitors(); n > 0 {
+		comment("%s under allow, and left out below.", plural(n, "monitor is", "monitors are"))
+	}
 	if s.Share > 0 {
 		comment("Each limit is the least that never refuses %v %% of its keys, judged alone on this log.", s.Share)
 	} else {
@@ -38,6 +41,18 @@ func (s *Suggestion) header() string {
 	return b.String()
 }
 
+// keys returns the number of keys of the log.
+func (s *Suggestion) keys() int { return int(s.All.Keys) + s.monitors() }
+
+func (s *Suggestion) monitors() (n int) {
+	for i := range s.Outliers {
+		if s.Outliers[i].Kind == Monitor {
+			n++
+		}
+	}
+	return n
+}
+
 // refusedKeys returns a sentence about how many keys are ever refused, with their kinds if outliers were looked for.
 func (t *SuggestedTotals) refusedKeys(auto bool) string {
 	if !auto || t.Outliers == 0 {
@@ -47,8 +62,7 @@ func (t *SuggestedTotals) refusedKeys(auto bool) string {
 		count(t.KeysRefused-t.OutliersRefused), plural(int(t.Keys-t.Outliers), "other", "others"))
 }
 
-// shownOutliers is how many outliers that look like attackers are named, and how many
-// monitors and crawlers.
+// shownOutliers is how many outliers that look like attackers are named, and how many crawlers.
 const shownOutliers = 10
 
 // attackers writes which outliers look like attackers.
@@ -60,13 +74,13 @@ func (s *Suggestion) attackers(comment func(format string, args ...any)) {
 			events += s.Outliers[i].Events
 		}
 	}
-	if s.All.Keys == 1 {
+	if s.keys() == 1 {
 		comment("All events have one %s, and there is nothing to compare it with. If it is a proxy, use --trusted-proxy.", s.Field)
 	}
 	if n == 0 {
 		return
 	}
-	comment("%s of %s %s %s of the events, and %s:", count(int64(n)), plural(int(s.All.Keys), "key", "keys"), verb(n, "has", "have"),
+	comment("%s of %s %s %s of the events, and %s:", count(int64(n)), plural(s.keys(), "key", "keys"), verb(n, "has", "have"),
 		percent(events, s.Events), verb(n, "looks like an attacker", "look like attackers"))
 	shown := 0
 	for i := range s.Outliers {
@@ -103,10 +117,12 @@ func (s *Suggestion) allow(b *strings.Builder) {
 		for i := range s.Outliers {
 			o := &s.Outliers[i]
 			prefix, ok := o.allowPrefix()
-			if o.Kind != kind || !ok || shown[kind] == shownOutliers {
+			if o.Kind != kind || !ok {
 				continue
 			}
-			shown[kind]++
+			if shown[kind]++; kind == Crawler && shown[kind] > shownOutliers {
+				continue
+			}
 			switch {
 			case kind == Monitor && shown[kind] == 1:
 				b.WriteString("allow: # delete those that you do not know\n")
@@ -119,6 +135,9 @@ func (s *Suggestion) allow(b *strings.Builder) {
 				fmt.Fprintf(b, "#  - %s # %s\n", prefixText(prefix), o.text(s.Events))
 			}
 		}
+	}
+	if more := shown[Crawler] - shownOutliers; more > 0 {
+		fmt.Fprintf(b, "#  and %s more\n", count(int64(more)))
 	}
 }
 
@@ -199,7 +218,7 @@ func (l *SuggestedRule) comments(b *strings.Builder) {
 		comment("%d per %s never refuses %s of %s; %d refuses %s.", l.N, span,
 			count(l.Keys-l.KeysRefused), plural(int(l.Keys), "key", "keys"), l.N-1, count(l.OneLessRefuses))
 	}
-	comment("On this log it refuses %s (%s) and starts %s of %s.", plural(int(l.Refused), "event", "events"),
+	comment("On this log it refuses %s of %s (%s) and starts %s of %s.", count(l.Refused), plural(int(l.Events), "event", "events"),
 		percent(l.Refused, l.Events), plural(int(l.Bans), "ban", "bans"), plural(int(l.BannedKeys), "key", "keys"))
 	if !l.auto && l.needed == l.Keys && l.Keys > 1 {
 		comment("The share of %s keys is all of them; a lower --share refuses the busiest.", count(l.Keys))
