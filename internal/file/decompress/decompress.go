@@ -33,11 +33,20 @@ func NewReader(r io.Reader) (io.Reader, error) {
 	}
 	const magic, at = "ustar", 257
 	buffered := bufio.NewReaderSize(decompressed, 4<<10)
-	if head, _ := buffered.Peek(at + len(magic)); bytes.HasSuffix(head, []byte(magic)) {
+	head, err := buffered.Peek(at + len(magic))
+	switch {
+	case err != nil: // of a reader that may return another one the next time
+		return io.MultiReader(bytes.NewReader(head), failed{err}), nil
+	case bytes.HasSuffix(head, []byte(magic)):
 		return nil, errors.New("a tar archive: must be a log; tar -xOf FILE prints the text of its files")
 	}
 	return buffered, nil
 }
+
+// failed returns its error.
+type failed struct{ err error }
+
+func (f failed) Read([]byte) (int, error) { return 0, f.err }
 
 func newReader(buffered *bufio.Reader) (io.Reader, error) {
 	magic, err := buffered.Peek(4)
