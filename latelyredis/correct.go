@@ -29,7 +29,7 @@ func (s *Store) correction(l *layout, what byte, amount uint64, at int64, resets
 	head := appendUint56([]byte{what}, int64(min(amount, maxCost)))
 	head = binary.BigEndian.AppendUint16(appendUint56(head, at), resets)
 	c := s.callAbout(l, l.scripts.correct, string(head), key, nil, rule)
-	c.returns = what == correctRefund || what == correctOldest || what == correctReset
+	c.what, c.returns = what, what == correctRefund || what == correctOldest || what == correctReset
 	return c
 }
 

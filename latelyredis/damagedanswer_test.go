@@ -143,6 +143,24 @@ func TestDamagedAnswers(t *testing.T) {
 	}
 }
 
+// TestDamagedTime changes what Redis keeps of the time of counters: that of the nodes goes on.
+func TestDamagedTime(t *testing.T) {
+	ctx, rng, client, config := t.Context(), randtest.New(t), redis(t).client(t), latelyredis.CountersConfig{Prefix: prefixed().Prefix}
+	conn, c := latelyredis.NewConn(client), must.Get(latelyredis.NewCounters(config))(t)
+	must.Do(t, c.PassBy(ctx, conn))
+	key := config.Prefix + "{counters}:time"
+	value := do(t, client, "GET", key)
+	for what, damaged := range damages(rng, value) {
+		do(t, client, "SET", key, damaged)
+		for range 3 {
+			c.PassBy(ctx, conn)
+		}
+		if late := time.Since(c.At()).Abs(); late > time.Minute {
+			t.Fatalf("%s: %q instead of %q: the time is %v from that of Redis", what, damaged, value, late)
+		}
+	}
+}
+
 // TestDamagedCounts damages what the script of counters returns to two nodes: afterwards, both count what either adds, at the
 // time of Redis.
 func TestDamagedCounts(t *testing.T) {

@@ -49,7 +49,7 @@ func (e *RuleError) Error() string { return fmt.Sprintf("latelyredis: rule %q: %
 func (e *RuleError) Unwrap() error { return e.Err }
 
 // advices says what the errors mean that a server which is set up wrongly, or is not ready,
-// answers. NOSCRIPT is not among them: the script is then sent in full. NEWERFORM is an error of the
+// answers. NOSCRIPT is not among them: the script is then sent in full. DAMAGED and NEWERFORM are errors of the
 // scripts.
 var advices = map[string]string{
 	"READONLY":    "the server is a replica: connect to the primary, or through Sentinel or Cluster",
@@ -66,6 +66,7 @@ var advices = map[string]string{
 	"BUSY":        "the server is busy with a script of someone else",
 	"MISCONF":     "the server cannot write its snapshot, and accepts no writes until it can",
 	"NOREPLICAS":  "too few replicas are connected: see min-replicas-to-write",
+	"DAMAGED":     "the record of a key was damaged and is deleted: its counts begin at zero",
 	"NEWERFORM":   "a newer version of this program has written what is counted of the key: upgrade this one",
 	"WRONGTYPE":   "a key with the store's prefix is not of the store: use a prefix of its own",
 }

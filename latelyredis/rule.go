@@ -109,8 +109,8 @@ type calendar struct {
 	zone   *time.Location
 }
 
-// recordForm is the form of records, see record.lua.
-const recordForm = 1
+// recordForm is the form of records, 1 of 17, see record.lua.
+const recordForm = 17
 
 const (
 	flagShadow       = 1
@@ -254,9 +254,12 @@ func (rl *rule) addBan(b *ratelimit.Ban) {
 }
 
 // keep returns how long at most a charge counts, and longer: how long a reset has to be
-// remembered.
+// remembered. A record with a later time is damaged.
 func keep(r *ratelimit.Rule) int64 {
 	longest := time.Duration(0)
+	if r.Ban != nil {
+		longest = 2 * r.Ban.Span
+	}
 	for _, l := range r.Limits {
 		longest = max(longest, 2*l.Window())
 		if l.AtMost > 0 {

@@ -89,9 +89,9 @@ type Store struct {
 	merges   merges
 
 	syncing   sync.Mutex
-	have      string          // the newest change of the list that the copy has; guarded by syncing
-	news      []news          // what was changed in the copy; guarded by syncing
-	unwritten map[string]bool // bans that were lost, and are in the list again, but not in their records; guarded by syncing
+	have      string   // the newest change of the list that the copy has; guarded by syncing
+	news      []news   // what was changed in the copy; guarded by syncing
+	unwritten sync.Map // of names of bans that were lost, and are in the list, but not in their records
 }
 
 var _ store.Store[*ratelimit.Set, ratelimit.BanRecord] = (*Store)(nil)
@@ -119,7 +119,7 @@ func newStore(conn Conn, set *ratelimit.Set, c Config, clock string) (*Store, er
 	if c.Nodes < 0 {
 		return nil, fmt.Errorf("latelyredis: nodes: %d: must be how many nodes there are at least, or 0", c.Nodes)
 	}
-	s := &Store{conn: newNumberedConn(conn), prefix: prefix, script: clock, mirror: newMirror(), onBan: c.OnBan, onUnban: c.OnUnban, node: newNode(), unwritten: make(map[string]bool), stop: func() {}}
+	s := &Store{conn: newNumberedConn(conn), prefix: prefix, script: clock, mirror: newMirror(), onBan: c.OnBan, onUnban: c.OnUnban, node: newNode(), stop: func() {}}
 	s.refusals.seed, s.batched, s.least = s.mirror.seed, c.Batched, int64(c.Nodes)
 	s.breakers.began = time.Now()
 	return s, s.use(set)
@@ -246,6 +246,7 @@ type call struct {
 	rules     []int    // of each record
 	given     []uint64 // N that the event brings, of each record, see store.Subject; nil if there is none
 	key       []byte
+	what      byte // of a correction
 	returns   bool // it gives something back
 	calendars bool // whether a rule depends on a time zone
 	data      string
@@ -273,6 +274,9 @@ func (c *call) answered(s *Store, l *layout, r Reply) bool {
 	if c.data, c.err = r.Data, r.Err; c.moves() {
 		return true
 	}
+	if codeIs(r.Err, "DAMAGED") {
+		return s.healed(l, c)
+	}
 	const period = "period"
 	switch {
 	case r.Err != nil:
@@ -289,6 +293,19 @@ func (c *call) answered(s *Store, l *layout, r Reply) bool {
 	}
 	c.err = errAgain
 	return true
+}
+
+// healed notes that a record of c was damaged, and is deleted: sync writes its ban again, if the copy has one. It
+// reports whether c, which does not need what was in it, has to be sent again.
+func (s *Store) healed(l *layout, c *call) bool {
+	for _, i := range c.rules {
+		rl := &l.rules[i]
+		if _, ok := s.mirror.until(rl.banID, c.key); ok && c.what != correctUnban {
+			s.unwritten.Store(rl.listed+string(listedKey(c.key)), true)
+			s.unlisted.Store(true)
+		}
+	}
+	return c.what == correctReset || c.what == correctUnban
 }
 
 func readUint56(s string) (n int64) {

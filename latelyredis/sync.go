@@ -327,9 +327,9 @@ func (s *Store) settleBans(ctx context.Context, l *layout, known map[string]bool
 		}
 		errs = append(errs, s.exchange(ctx, l, slices.Collect(maps.Values(held))))
 		for name, c := range held {
-			delete(s.unwritten, name)
+			s.unwritten.Delete(name)
 			if foreign := codeIs(c.err, "NEWERFORM") || codeIs(c.err, "WRONGTYPE"); c.err != nil && !foreign {
-				s.unwritten[name] = true
+				s.unwritten.Store(name, true)
 				s.unlisted.Store(true) // relist comes back to it
 			}
 		}
@@ -340,7 +340,8 @@ func (s *Store) settleBans(ctx context.Context, l *layout, known map[string]bool
 		if rl == nil {
 			continue
 		}
-		if name := rl.listed + string(b.Key); known[name] && !(lost && s.unwritten[name]) {
+		name := rl.listed + string(b.Key)
+		if _, unwritten := s.unwritten.Load(name); known[name] && !(lost && unwritten) {
 			continue
 		}
 		if !lost {

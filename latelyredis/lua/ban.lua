@@ -59,13 +59,9 @@ bans.holds = function(r, hit)
   end
   r.refused, r.banned, r.tellsBan, r.left = true, true, true, 0
 end
--- waits adds to the waiting times of a record what its ban asks for.
+-- waits adds to the waiting times of a record what its strikes ask for.
 bans.waits = function(r, retry, reset, again)
   local s = r.strikes
-  if r.banned then
-    retry, reset = max(retry, r.ban.ends - now), max(reset, r.ban.ends - now)
-  end
-  if not s then return retry, reset end
   local count = s.window.used(s, now)
   if s.a == HITS and again then
     if s.n == 0 then

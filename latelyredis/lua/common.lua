@@ -6,8 +6,9 @@ local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
 local NEVER = 2 ^ 55    -- a waiting time that has no end
 local MOST = 2 ^ 53 - 1 -- the largest count
 local SLACK = 100000    -- how far the clock may go back before records are moved
+local LONGEST = 315360000000000 -- the longest span, ten years
 
-local SLIDING, FIXED, CALENDAR, IN_FLIGHT = 0, 5, 6, 7
+local SLIDING, TWO_BUCKET, FIXED, CALENDAR, IN_FLIGHT = 0, 2, 5, 6, 7
 local VARIABLE, VARIABLE_QUEUE = 8, 9 -- GCRA and LeakyBucket with an N that events bring
 local SLOTS, NOTHING = 12, 13 -- of Sliding above 128, of a limit of 0
 local HITS, REFUSALS = 10, 11 -- what a ban has counted
@@ -29,8 +30,8 @@ local HITS, REFUSALS = 10, 11 -- what a ban has counted
 --   clamp(s, t)              moves what is later than t to t
 local windows = {}
 
--- repair and readLimits are nil in a script that only decides, and bans if no rule of it has one.
-local repair, readLimits, bans
+-- check, repair and readLimits are nil in a script that only decides, and bans if no rule of it has one.
+local check, repair, readLimits, bans
 
 -- muldiv returns a*b/c rounded down, and the rest. c is below 2^49, and a, b and the
 -- quotient are below 2^53.

@@ -12,12 +12,13 @@ local text = '%.0f'
 
 -- This time does not go back when the clock does, and goes on by what nodes know when the clock
 -- was set back or the time is lost.
-local was, at = string.match(redis.call('GET', clock) or '', '^(%d+) (%d+)$')
+local was, at, sum = string.match(redis.call('GET', clock) or '', '^(%d+) (%d+) (%d+)$')
+if was and (was + at) % 65521 ~= tonumber(sum) then was = nil end -- a damaged time would be that of all nodes for good
 local back = was and now < tonumber(was)
 local jumped = was and math.abs(now - tonumber(was)) > LIVES * 1000 -- nodes only seem to be gone
 at = was and tonumber(at) + math.max(now - tonumber(was), 0) or now
 if back or tonumber(ARGV[4]) > at + 1000000 then at = math.max(at, tonumber(ARGV[4])) end
-redis.call('SET', clock, text:format(now) .. ' ' .. text:format(at), 'PX', 2592000000)
+redis.call('SET', clock, text:format(now) .. ' ' .. text:format(at) .. ' ' .. (now + at) % 65521, 'PX', 2592000000)
 
 local function first(found) return found[1] and found[1][1] or nil end
 local function add(entry) redis.call('XADD', log, 'MAXLEN', 1024, '*', 'e', entry) end

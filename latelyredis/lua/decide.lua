@@ -27,12 +27,11 @@ local function decide(subject)
   local records, answer = openAll((subject - 1) * keys, merge and not answers and 1 or keys)
   if not records then return answer end
 
+  local told, marker = ARGV[3], nil
   if merge and not answers then
-    local told, marker = ARGV[3], KEYS[subject * keys]
-    if tonumber(redis.call('GET', marker) or 0) < tonumber(told) then -- an earlier one may arrive late
+    if (tonumber(redis.call('GET', KEYS[subject * keys])) or 0) < tonumber(told) then -- an earlier one may arrive late
       charge(records[1], cost)
-      records[1].changed = true
-      redis.call('SET', marker, told, 'PX', 60000)
+      records[1].changed, marker = true, KEYS[subject * keys]
     end
     cost = 0
   end
@@ -130,18 +129,21 @@ local function decide(subject)
       r.left = r.left - min(cost, r.left)
       if not refused and (not r.refused or answers) and not peek and (cost > 0 or r[1].a ~= IN_FLIGHT) then status = status + 2 end
     end
-    if r.strikes or r.banned then
-      retry, reset = bans.waits(r, retry, reset, cost > 0 and not look and (refused or r.refused))
-      if r.banned then
-        status, last = status + 8, last .. bans.answer(r.ban)
-      end
-      status = status + (r.started and 16 or 0) + (r.extended and 64 or 0) + (r.struck and 256 or 0)
+    if r.strikes then retry, reset = bans.waits(r, retry, reset, cost > 0 and not look and (refused or r.refused)) end
+    if not check and (reset > r.keep or retry > r.keep and retry ~= NEVER) then error('a damaged record') end
+    if r.banned then
+      retry, reset = max(retry, r.ban.ends - now), max(reset, r.ban.ends - now)
+      status, last = status + 8 + (r.started and 16 or 0) + (r.extended and 64 or 0), last .. bans.answer(r.ban)
     end
+    if r.struck then status = status + 256 end
     if r.skipped then status = status + 32 end
     if r.tellsBan or #r == 0 then status = status + 128 end
-    if r.changed and not peek then save(r) end
     out[i + 1] = pack('>I2BI7I7I7I7I2', status, (r.told or 1) - 1, r.left, retry, reset, delay, r.resets)
   end
   out[#out + 1] = last
+  for i = 1, #records do
+    if records[i].changed and not peek then save(records[i]) end
+  end
+  if marker then redis.call('SET', marker, told, 'PX', 60000) end
   return table.concat(out)
 end

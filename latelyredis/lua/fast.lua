@@ -1,6 +1,6 @@
 -- Decisions about one limit of one rule, which is neither a shadow nor charged for what it
 -- refuses, and not peeks. It is given what decide.lua is, and does the same in half the time. What is
--- unusual it leaves to the script that can do all.
+-- unusual it leaves to the script that can do all, which also checks a record with a time that cannot be.
 local pack, unpack_, byte, sub, rep = struct.pack, struct.unpack, string.byte, string.sub, string.rep
 local floor, ceil, max = math.floor, math.ceil, math.max
 local MOST = 2 ^ 53 - 1

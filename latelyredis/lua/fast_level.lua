@@ -7,6 +7,7 @@ if #v >= at then
   local p = (empty - now) * n + rest
   if p > MOST - span then return 'repair' end
   used = ceil(p / span)
+  if used > most + n and used > 2 * most then return 'repair' end
 end
 local p = cost * span
 if p > MOST or most * span > MOST then return 'repair' end

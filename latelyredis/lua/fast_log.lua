@@ -12,4 +12,5 @@ if used + cost <= most then
 else
   retry = unpack_('>I7', v, first + (used - most + cost - 1) * 7) + span - now
   ends = unpack_('>I7', v, #v - 6) + span
+  if retry < 0 or retry > span or ends < now or ends > now + span then return 'repair' end
 end

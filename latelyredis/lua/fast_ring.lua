@@ -6,6 +6,7 @@ local k, sum, bytes, format, oldest
 
 if not times then
   k, sum, bytes, first = unpack_('>I7I6B', v, at + 8)
+  if k > slot then return 'repair' end
   format = bytes == 1 and '>B' or bytes == 2 and '>I2' or '>I4'
   oldest = k - (#v - first + 1) / bytes + 1
   while sum > 0 and now >= (oldest + 1) * width - 1 + span do

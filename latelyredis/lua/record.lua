@@ -5,11 +5,22 @@
 --   form 1 | number of limits 1 | each limit, see readLimits
 -- It is that of the rule, which the caller sends, or no limits are in it. The last of the limits of a
 -- rule with a ban is the log of what the ban counts.
-local CUT, BANNED = 32768, 16384
+--
+-- Forms are multiples of 17, so that no change of one bit makes one of another.
+--
+-- Only the script that can do all checks records: others fail where they cannot read one, or believe what follows from it,
+-- and have changed nothing then. A damaged record is deleted, and the call fails.
+local CUT, BANNED, FORMS = 32768, 16384, 17
 
 -- BAN is the newest ban of a key: whether a rule began it 1 | end 7 | start 7 | number of
--- bans so far 4 | how long it is remembered after its end 7 | part of the jitter 4.
-local BAN, BAN_BYTES = '>BI7I7I4I7I4', 30
+-- bans so far 4 | how long it is remembered after its end 7 | part of the jitter 4. In a record, a checksum 2 follows.
+local BAN, BAN_BYTES = '>BI7I7I4I7I4', 32
+
+-- banSum returns the checksum of a ban in a record with that newest time: a ban may be longer than anything that is
+-- counted, so no other check finds a changed end. No change of one bit leaves it as it is.
+local function banSum(b, newest)
+  return (b.ends % 65521 + b.since + newest + b.remember + b.count + b.part + b.byRule) % 65521
+end
 
 local function limitOf(a, n, span, most)
   local s = {a = a, n = n, span = span, most = most}
@@ -37,37 +48,8 @@ local function readRule(key, rule)
   return r
 end
 
--- readState reads what is in a record from the place i on, which counts those limits. It returns false if
--- the record has a ban, and the script cannot read that.
-local function readState(r, limits, v, i)
-  local flags
-  r.newest, flags, i = unpack_('>I7I2', v, i)
-  r.cut, r.resets = flags >= CUT, flags % BANNED
-  local last = #v
-  if flags % CUT >= BANNED then
-    if not bans then return false end
-    local b = {}
-    last = last - BAN_BYTES
-    b.byRule, b.ends, b.since, b.count, b.remember, b.part = unpack_(BAN, v, last + 1)
-    r.ban = b
-  end
-  for j = 1, #limits do
-    local to = last
-    if j < #limits then
-      to, i = unpack_('>I3', v, i)
-      to = i + to - 1
-    end
-    limits[j].body, i = sub(v, i, to), to + 1
-  end
-  return true
-end
-
--- readRecord reads what Redis has of r. It returns false if only repair can.
-local function readRecord(r)
-  local v = redis.call('GET', r.key)
-  if not v then return true end
-  local form = byte(r.head)
-  if byte(v) ~= form then error('NEWERFORM a record of form ' .. byte(v) .. ': must be ' .. form) end
+-- readRecord reads v, which Redis has of r. It returns where what is counted begins, or false if only repair can read that.
+local function readRecord(r, v)
   r.found = true
   local limits, i = r.all, #r.head + 1
   if sub(v, 1, i - 1) ~= r.head then
@@ -80,7 +62,39 @@ local function readRecord(r)
     end
     r.stored = limits
   end
-  return readState(r, limits, v, i)
+  local from, flags = i, nil
+  r.newest, flags, i = unpack_('>I7I2', v, i)
+  r.cut, r.resets = flags >= CUT, flags % BANNED
+  local last = #v
+  if flags % CUT >= BANNED then
+    if not bans then return false end
+    local b, sum = {}, nil
+    last = last - BAN_BYTES
+    b.byRule, b.ends, b.since, b.count, b.remember, b.part, sum = unpack_(BAN .. 'I2', v, last + 1)
+    assert(sum == banSum(b, r.newest))
+    r.ban = b
+  end
+  for j = 1, #limits do
+    local to = last
+    if j < #limits then
+      to, i = unpack_('>I3', v, i)
+      to = i + to - 1
+    end
+    limits[j].body, i = sub(v, i, to), to + 1
+  end
+  return from
+end
+
+-- recordOf returns a record with that head.
+local function recordOf(r, head, limits, b, newest)
+  local parts = {}
+  for j = 1, #limits do
+    local body = limits[j].window.save(limits[j])
+    if j < #limits then body = pack('>I3', #body) .. body end
+    parts[j] = body
+  end
+  if b then parts[#parts + 1] = pack(BAN .. 'I2', b.byRule, b.ends, b.since, b.count, b.remember, b.part, banSum(b, newest)) end
+  return head .. pack('>I7I2', newest, r.resets + (r.cut and CUT or 0) + (b and BANNED or 0)) .. table.concat(parts)
 end
 
 -- openAll reads the records of so many keys behind the first ones, and sets now to the time to judge at: the
@@ -91,7 +105,17 @@ local function openAll(first, count)
   for i = 1, count do
     local r = readRule(KEYS[first + i], ARGV[1 + i])
     records[i] = r
-    whole = readRecord(r) and whole
+    local v = redis.call('GET', r.key)
+    if v then
+      local form = byte(v) or 0
+      if form > byte(r.head) and form % FORMS == 0 then error('NEWERFORM a record of form ' .. form / FORMS) end
+      if not check then
+        whole = readRecord(r, v) and whole
+      elseif not pcall(check, r, v) then
+        redis.call('DEL', r.key)
+        error('DAMAGED ' .. r.key)
+      end
+    end
     newest = max(newest, r.newest)
   end
   if newest - now > SLACK then
@@ -127,26 +151,17 @@ local function save(r)
     r.held.ban = r.ban
     r = r.held
   end
-  local parts, ends = {}, now
-  for j = 1, #r.all do
-    local s = r.all[j]
-    local body = s.window.save(s)
-    if body ~= '' then ends = max(ends, s.window.ends(s, now)) end
-    if j < #r.all then body = pack('>I3', #body) .. body end
-    parts[j] = body
-  end
+  local ends, b = now, r.ban
+  for j = 1, #r.all do ends = max(ends, r.all[j].window.ends(r.all[j], now)) end
+  if not check then ends = min(ends, now + r.keep) end
   if r.resets > 0 then ends = max(ends, now + r.keep) end
-  local b, flags = r.ban, r.resets + (r.cut and CUT or 0)
-  if b and b.ends + b.remember >= now then
-    ends = max(ends, b.ends + b.remember + 1)
-    flags = flags + BANNED
-    parts[#parts + 1] = pack(BAN, b.byRule, b.ends, b.since, b.count, b.remember, b.part)
-  end
+  if b and b.ends + b.remember < now then b = nil end
+  if b then ends = max(ends, b.ends + b.remember + 1) end
   if ends <= now then
     if r.found then redis.call('DEL', r.key) end
     return
   end
-  redis.call('SET', r.key, r.head .. pack('>I7I2', now, flags) .. table.concat(parts), 'PX', ceil((ends - now) / 1000) + 1)
+  redis.call('SET', r.key, recordOf(r, r.head, r.all, b, now), 'PX', ceil((ends - now) / 1000) + 1)
 end
 
 -- charge charges all limits of a record, and notes whether a bucket was cut.

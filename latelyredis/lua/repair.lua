@@ -1,3 +1,24 @@
+-- check reads v, which Redis has of r. It fails if no script has written that, or the counts of a limit cannot be what it says:
+-- times in order, and none later than the record, which last no longer than the limit can.
+check = function(r, v)
+  local from = readRecord(r, v)
+  local limits = r.stored or r.all
+  for j = 1, #limits do
+    local s = limits[j]
+    s.window.load(s, s.body, r.newest)
+    local times, counts = s.window.each(s, r.newest)
+    local sum, latest = 0, 0
+    for i = 1, #times do
+      assert(latest <= times[i] and times[i] <= r.newest)
+      sum, latest = sum + counts[i], times[i]
+    end
+    assert(s.a == TWO_BUCKET or sum == s.window.used(s, r.newest))
+    local units = max(s.n, s.most, s.top or 0, 1) / (s.top and 1 or max(s.n, 1)) -- of a bucket, which drains n in a span
+    assert(s.window.ends(s, r.newest) - r.newest <= 2 * units * s.span)
+  end
+  assert(v == recordOf(r, sub(v, 1, from - 1), limits, r.ban, r.newest))
+end
+
 -- loadAt loads limits as they were at the newest time of their record. If the clock was
 -- set back since, what is later than now is moved to now.
 local function loadAt(newest, limits)
@@ -74,7 +95,7 @@ readLimits = function(v)
     i = i + 1
     local span, n = varint() * 1000 ^ (floor(code / 16) % 4), varint()
     local s = limitOf(code % 16, n, span, code >= 64 and varint() or n)
-    if not s.window then error('NEWERFORM a record of algorithm ' .. s.a .. ', which is unknown') end
+    assert(s.a < SLOTS and s.span <= LONGEST)
     if s.a == VARIABLE or s.a == VARIABLE_QUEUE then s.top = n end
     if s.a == CALENDAR then i = i + 4 end
     s.text = sub(v, from, i - 1)

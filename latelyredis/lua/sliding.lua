@@ -33,7 +33,7 @@ windows[SLOTS] = {
         return
       end
       s.slotted, s.since = true, t
-      for i = 0, s.count - 1 do chargeRing(s, timeAt(s, i), 1) end
+      for i = 0, s.count - 1 do chargeRing(s, min(timeAt(s, i), t), 1) end
       s.times, s.count = '', 0
     end
     chargeRing(s, t, cost)

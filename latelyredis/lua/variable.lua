@@ -40,7 +40,6 @@ local variable = {
     local whole, part = full(s, t)
     whole = whole - most
     if whole < 0 or whole == 0 and part == 0 then return t end
-    local LONGEST = 315360000000000
     if whole * s.span / s.rate > LONGEST then return t + LONGEST end
     local time, rest = muldiv(whole, s.span, s.rate)
     return t + time + ceil((rest + part) / s.rate)
