@@ -293,8 +293,7 @@ func (c *call) decide(item int, failed []failure) int {
 func (c *call) appendResult(d *ratelimit.Decision, err error) {
 	if err != nil {
 		c.session.Failed()
-		e := asAPI(err)
-		b, _ := json.Marshal(api.Result{Error: &api.Failure{Code: e.Code, Detail: e.Detail}}) // strings have no error
+		b, _ := json.Marshal(api.Result{Error: failureOf(err)}) // strings have no error
 		c.out = append(c.out, b...)
 	} else {
 		c.out = c.appendDecision(c.out, d)

@@ -79,6 +79,12 @@ func asAPI(err error) *apiError {
 	return problemf(http.StatusInternalServerError, api.Failed, "%v", err)
 }
 
+// failureOf returns err as the error of an entry of a list.
+func failureOf(err error) *api.Failure {
+	e := asAPI(err)
+	return &api.Failure{Code: e.Code, Detail: e.Detail}
+}
+
 func statusOf(c api.Code) int {
 	switch c {
 	case api.NoRule, api.NoFeed, api.BadID, api.Expired:

@@ -20,7 +20,7 @@ func decisionRoutes() []route {
 		{"POST", "/v1/peek", access.Check, judgeHandler(api.PeekRequest{}, engine.Terms{Peek: true}, "event, rule with key, events, and takes", eventList, takeList), "peek", "Return the decision of check or take, and change nothing", nil},
 		{"POST", "/v1/charge", access.Check, bodyHandler(charge), "charge", "Count a cost of a key, or several, also beyond the limit; nothing is refused", nil},
 		{"POST", "/v1/reserve", access.Check, judgeHandler(api.ReserveRequest{}, engine.Terms{Hold: engine.DefaultHold}, "event, rule with key, events, and takes", eventList, takeList), "reserve", "Count an event as check or take does, at an estimated cost, and return the decision with an id for settle", nil},
-		{"POST", "/v1/settle", access.Check, settleHandler(), "settle", "Correct the cost of a reservation, or of several", nil},
+		{"POST", "/v1/settle", access.Check, handler{serve: bodyHandler(settle).serve, in: api.SettleRequest{}, out: oneOf{api.Settled{}, api.SettleResults{}}}, "settle", "Correct the cost of a reservation, or of several", nil},
 		{"POST", "/v1/refund", access.Check, bodyHandler(refund), "refund", "Give back units of a key under a rule, the oldest first", nil},
 		{"POST", "/v1/release", access.Check, bodyHandler(release), "release", "End events in progress of a key under an in-flight rule, the oldest first", nil},
 		{"POST", "/v1/throttle", access.Check, bodyHandler(throttle), "throttle", "Judge an event of a key by a limit in the request (GCRA)", nil},
@@ -60,9 +60,9 @@ func charge(c *call, req *api.ChargeRequest) (api.Charged, error) {
 	if req.Rule != "" || given(req.Key) || req.Cost != nil {
 		return api.Charged{}, badArg("body: must be one of rule with key, and charges")
 	}
-	results, err := each(req.Charges, func(t *api.ChargeItem, failure *api.Failure) api.ChargeResult {
-		return api.ChargeResult{Error: failure}
-	}, c.chargeOne)
+	results, err := each(req.Charges, func(t *api.ChargeItem) (api.ChargeResult, error) {
+		return api.ChargeResult{}, c.chargeOne(t)
+	}, func(f *api.Failure) api.ChargeResult { return api.ChargeResult{Error: f} })
 	return api.Charged{Charges: results}, err
 }
 
@@ -75,48 +75,34 @@ func (c *call) chargeOne(t *api.ChargeItem) error {
 	return err
 }
 
-// settleHandler returns the handler of a settlement, or of a list of them.
-func settleHandler() handler {
-	h := handler{in: api.SettleRequest{}, out: oneOf{api.Settled{}, api.SettleResults{}}}
-	h.serve = func(c *call) error {
-		var req api.SettleRequest
-		if err := c.decode(&req); err != nil {
-			return err
-		}
-		if req.Settlements == nil {
-			settled, err := c.settleOne(&req.Settlement)
-			return c.answer(api.Settled{Settled: settled}, err)
-		}
-		if req.ID != "" || req.Cost != nil {
-			return c.answer(nil, badArg("body: must be one of id with cost, and settlements"))
-		}
-		var settled bool
-		results, err := each(req.Settlements, func(_ *api.Settlement, failure *api.Failure) api.SettleResult {
-			if failure != nil {
-				return api.SettleResult{Error: failure}
-			}
-			return api.SettleResult{Settled: &api.Settled{Settled: settled}}
-		}, func(s *api.Settlement) (err error) {
-			settled, err = c.settleOne(s)
-			return err
-		})
-		return c.answer(api.SettleResults{Settlements: results}, err)
+// settle makes the settlement of a body, or each of its list.
+func settle(c *call, req *api.SettleRequest) (any, error) {
+	if req.Settlements == nil {
+		return c.settleOne(&req.Settlement)
 	}
-	return h
+	if req.ID != "" || req.Cost != nil {
+		return nil, badArg("body: must be one of id with cost, and settlements")
+	}
+	results, err := each(req.Settlements, func(s *api.Settlement) (api.SettleResult, error) {
+		settled, err := c.settleOne(s)
+		return api.SettleResult{Settled: &settled}, err
+	}, func(f *api.Failure) api.SettleResult { return api.SettleResult{Error: f} })
+	return api.SettleResults{Settlements: results}, err
 }
 
 // settleOne settles a reservation.
-func (c *call) settleOne(s *api.Settlement) (bool, error) {
+func (c *call) settleOne(s *api.Settlement) (settled api.Settled, err error) {
 	switch {
 	case s.ID == "":
-		return false, badArg("id: missing: must be the id of a reservation")
+		return settled, badArg("id: missing: must be the id of a reservation")
 	case s.Cost == nil:
-		return false, badArg("cost: missing: must be what the event has cost, 0 to %d", uint64(engine.MaxCost))
+		return settled, badArg("cost: missing: must be what the event has cost, 0 to %d", uint64(engine.MaxCost))
 	}
 	if err := checkActual("cost", *s.Cost); err != nil {
-		return false, err
+		return settled, err
 	}
-	return c.session.Settle(s.ID, *s.Cost)
+	settled.Settled, err = c.session.Settle(s.ID, *s.Cost)
+	return settled, err
 }
 
 // checkActual returns an error unless n is a cost that an event can have had.
@@ -127,19 +113,17 @@ func checkActual(what string, n uint64) error {
 	return nil
 }
 
-// each calls do for each entry of a list, and returns the results.
-func each[In, Out any](list []In, result func(*In, *api.Failure) Out, do func(*In) error) ([]Out, error) {
+// each returns the result of each entry of a list, that of failed for one with an error.
+func each[In, Out any](list []In, do func(*In) (Out, error), failed func(*api.Failure) Out) ([]Out, error) {
 	if len(list) == 0 {
 		return nil, errNoEntries
 	}
 	all := make([]Out, len(list))
 	for i := range list {
-		var failure *api.Failure
-		if err := do(&list[i]); err != nil {
-			e := asAPI(err)
-			failure = &api.Failure{Code: e.Code, Detail: e.Detail}
+		var err error
+		if all[i], err = do(&list[i]); err != nil {
+			all[i] = failed(failureOf(err))
 		}
-		all[i] = result(&list[i], failure)
 	}
 	return all, nil
 }
