@@ -16,19 +16,6 @@ func DecisionOf(d *ratelimit.Decision) api.Decision {
 	}
 }
 
-// RoundUp returns d in units, rounded up, so that a client that waits this long waits long
-// enough, and -1 for [ratelimit.Never].
-func RoundUp(d, unit time.Duration) int64 {
-	if d == ratelimit.Never {
-		return -1
-	}
-	n := int64(d / unit)
-	if d%unit > 0 {
-		n++
-	}
-	return n
-}
-
 // EpochMillis returns t in milliseconds since 1970, rounded up, and 0 for the zero time.
 func EpochMillis(t time.Time) int64 {
 	if t.IsZero() {

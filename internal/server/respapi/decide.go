@@ -5,6 +5,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/internal/server/access"
 	"github.com/lately-go/lately/internal/server/engine"
@@ -269,7 +270,7 @@ func oneIf(yes bool) int64 {
 func wireCount(n uint64) int64 { return int64(min(n, math.MaxInt64)) }
 
 // millis returns d in milliseconds, rounded up, and -1 for [ratelimit.Never].
-func millis(d time.Duration) int64 { return engine.RoundUp(d, time.Millisecond) }
+func millis(d time.Duration) int64 { return int64(api.MillisOf(d)) }
 
 // giveBack is REFUND and RELEASE: it answers how much was given back to a key.
 func giveBack(c *conn, args [][]byte) error {
@@ -327,8 +328,16 @@ func throttle(c *conn, args [][]byte) error {
 	}
 	c.w.Array(5)
 	c.w.Ints(oneIf(!d.Allowed), wireCount(d.Limit), wireCount(d.Remaining),
-		engine.RoundUp(d.RetryAfter, time.Second), engine.RoundUp(d.ResetAfter, time.Second))
+		seconds(d.RetryAfter), seconds(d.ResetAfter))
 	return nil
+}
+
+// seconds returns d in seconds, rounded up, and -1 for [ratelimit.Never].
+func seconds(d time.Duration) int64 {
+	if ms := millis(d); ms >= 0 {
+		return (ms + 999) / 1000
+	}
+	return -1
 }
 
 // throttleArgs are the numbers that follow the key of CL.THROTTLE.

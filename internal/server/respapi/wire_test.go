@@ -19,6 +19,7 @@ import (
 	"github.com/lately-go/lately/internal/server/access"
 	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/resptest"
+	"github.com/lately-go/lately/ratelimit"
 )
 
 // pipeline is commands whose answers do not depend on when they come.
@@ -208,5 +209,14 @@ func TestTLS(t *testing.T) {
 	s.stop() // and a drain is a clean end
 	if _, err := c.r.Next(); err != io.EOF {
 		t.Errorf("the end is %v; want EOF", err)
+	}
+}
+
+// Times are rounded up, so that a client that waits this long waits long enough.
+func TestSeconds(t *testing.T) {
+	for d, want := range map[time.Duration]int64{0: 0, 1: 1, time.Second: 1, time.Second + 1: 2, ratelimit.Never: -1} {
+		if got := seconds(d); got != want {
+			t.Errorf("%v is %d s; want %d", d, got, want)
+		}
 	}
 }
