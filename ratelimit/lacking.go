@@ -48,12 +48,11 @@ func (s *Set) missing(i int, e *match.Event) string {
 	return ""
 }
 
-// lacks notes that e lacks a field of the key of the i-th rule, whose condition holds.
-func (sc *scratch) lacks(set *Set, i int, e *match.Event) {
+// lacks notes that e lacks a field of the key of the i-th rule, whose condition holds; missing is the field that refuses it, or "".
+func (sc *scratch) lacks(set *Set, i int, e *match.Event, missing string) {
 	if e.Part == match.Answer {
 		return // the request was judged
 	}
-	missing := set.missing(i, e)
 	sc.lacking = append(sc.lacking, lack{i, missing})
 	sc.request.Refused = sc.request.Refused || missing != "" && !set.rules[i].Shadow
 }

@@ -117,9 +117,11 @@ func (sc *scratch) collectEvent(set *Set, e *match.Event, exempt *address.Set) {
 		if !conds[i].Holds(e) {
 			continue
 		}
-		if len(set.required[i]) > 0 && set.missing(i, e) != "" {
-			sc.lacks(set, i, e)
-			continue
+		if len(set.required[i]) > 0 {
+			if missing := set.missing(i, e); missing != "" {
+				sc.lacks(set, i, e, missing)
+				continue
+			}
 		}
 		if set.keys[i] == last {
 			sc.add(i, sc.subjects[len(sc.subjects)-1].Key)
@@ -127,7 +129,7 @@ func (sc *scratch) collectEvent(set *Set, e *match.Event, exempt *address.Set) {
 			last = set.keys[i]
 			sc.add(i, key)
 		} else {
-			sc.lacks(set, i, e)
+			sc.lacks(set, i, e, "")
 			continue
 		}
 		if set.reads[i] {
