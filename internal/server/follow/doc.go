@@ -54,7 +54,8 @@
 // # Times
 //
 // Events are in the order of the file, or with a lateness in that of time: an event waits
-// until an event of the same log is newer by the lateness, or that much time has passed. An
+// until an event of the same log is newer by the lateness, or that much time has passed, for old lines of a stream
+// since the last one was read. An
 // event that is older than one before it by more than that is late: it is counted as late, and
 // passed on. While several logs have unread lines, as at the start, their events are passed
 // on in the order of time.

@@ -163,7 +163,7 @@ func (f *Follower) tail(path string, l *Log) *tail {
 
 func (f *Follower) newReader(path string, l *Log) logReader {
 	return logReader{
-		path: path, format: l.Format, zone: cmp.Or(l.Zone, time.Local), log: f.log, batches: f.batches, newest: math.MinInt64 / 2, lateness: int64(f.config.Lateness),
+		path: path, format: l.Format, zone: cmp.Or(l.Zone, time.Local), log: f.log, batches: f.batches, newest: noEvent, lateness: int64(f.config.Lateness),
 		passed: func() { f.passed(true, time.Time{}) }, stats: api.FollowedLog{File: path, LastLine: time.Now()},
 	}
 }
@@ -241,10 +241,12 @@ func (f *Follower) until(now time.Time) time.Time {
 		return now.Add(maxLate) // events that wait are not later than the present
 	}
 	until := now.Add(-f.config.Lateness)
+	waits := slices.ContainsFunc(f.streams, func(s source) bool { return s.reader().readsOld(until, now) })
 	for s := range f.sources() {
-		if s.behind() {
-			return time.Unix(0, min(until.UnixNano(), f.ordered()))
-		}
+		waits = waits || s.behind()
+	}
+	if waits {
+		return time.Unix(0, min(until.UnixNano(), f.ordered()))
 	}
 	return until
 }

@@ -42,6 +42,9 @@ type source interface {
 	close()
 }
 
+// noEvent is the time of the newest event of a log without one.
+const noEvent = math.MinInt64 / 2
+
 // A logReader parses the lines of one log, and passes their events on.
 type logReader struct {
 	path   string           // or another name
@@ -136,6 +139,12 @@ func (r *logReader) pass(ev *match.Event, each func(*match.Event), now time.Time
 	}
 	eventfield.SetOrigin(ev, r.path, r.format.String())
 	each(ev)
+}
+
+// readsOld reports whether the lines that were just read were written before a time: the next ones may be as old, as from a pipe
+// that is slower than its reader.
+func (r *logReader) readsOld(before, now time.Time) bool {
+	return r.newest > noEvent && r.newest < before.UnixNano() && now.Sub(r.stats.LastLine) < time.Duration(r.lateness)
 }
 
 // parserFor returns the parser of lines that begin with data: p, if the format is known, or has just been

@@ -58,6 +58,29 @@ func TestStdin(t *testing.T) {
 	}
 }
 
+// TestStdinOfAnOldLog puts the lines of an old log in the order of time, though the reader is faster than the writer. At the end of
+// the input, or when no line has come for as long as events may be late, none waits.
+func TestStdinOfAnOldLog(t *testing.T) {
+	in, out := io.Pipe()
+	r := newReader(t, Config{Stdin: NewInput(in), Lateness: time.Minute}, "-")
+	r.want()
+	writeTo(t, out, "1700000030,c\n")
+	for r.Stats()[0].Lines < 1 {
+		r.poll(t.Context(), r.now)
+	}
+	writeTo(t, out, "1700000020,b\n", "1700000010,a\n")
+	for r.Stats()[0].Lines < 3 {
+		r.poll(t.Context(), r.now)
+	}
+	r.poll(t.Context(), r.now.Add(time.Minute-1))
+	if r.names != nil {
+		t.Errorf("%q did not wait", r.names)
+	}
+	r.now = r.now.Add(time.Minute)
+	r.want("a", "b", "c")
+	out.Close()
+}
+
 // TestStdinMany reads more than may wait, without a poll for each part.
 func TestStdinMany(t *testing.T) {
 	const lines = 200_000
