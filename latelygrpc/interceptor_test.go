@@ -200,7 +200,7 @@ func TestSkipObserveFieldsAndShadow(t *testing.T) {
 			line := c.FullMethod + " by " + c.Client()
 			for _, o := range v.Outcomes {
 				if v.Decision.Allowed && o.Refused {
-					line += ", refused by shadow rule " + v.Set.Rule(o.Rule).Name
+					line += ", refused by shadow rule " + v.Set.Rules()[o.Rule].Name
 				}
 			}
 			seen = append(seen, line)

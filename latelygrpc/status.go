@@ -115,7 +115,7 @@ func (i *Interceptor) quotaFailure(p *plan, v *Verdict) *errdetails.QuotaFailure
 	for o, by := range p.Policies.Violated(v.Outcomes, &v.Decision) {
 		violation := &errdetails.QuotaFailure_Violation{QuotaId: by.Name, Description: "banned"}
 		if !i.config.HideNames {
-			violation.Subject = p.Set.Rule(o.Rule).Key.String()
+			violation.Subject = p.Set.Rules()[o.Rule].Key.String()
 		}
 		if !by.Ban {
 			violation.QuotaValue = int64(min(by.Quota, math.MaxInt64))

@@ -162,10 +162,10 @@ func (m *Middleware) Check(s *ratelimit.Set) error {
 	if err := m.rules.Check(s); err != nil {
 		return err
 	}
-	for i := range s.Len() {
-		for _, name := range keyvalue.Fields(s.Rule(i).Key) {
+	for _, r := range s.Rules() {
+		for _, name := range keyvalue.Fields(r.Key) {
 			if eventfield.IsOfAnswer(name) && m.config.Fields[name] == nil {
-				return fmt.Errorf("rule %q: field %q in its key: unknown when a request comes: must be in when, or in Config.Fields", s.Rule(i).Name, name)
+				return fmt.Errorf("rule %q: field %q in its key: unknown when a request comes: must be in when, or in Config.Fields", r.Name, name)
 			}
 		}
 	}

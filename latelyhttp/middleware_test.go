@@ -126,7 +126,7 @@ func TestObserve(t *testing.T) {
 		Observe: func(r *http.Request, v Verdict) {
 			line := fmt.Sprintf("%s %s %v %v", r.Method, v.Client, v.Client.Proxied(), v.Decision.Allowed)
 			for _, o := range v.Outcomes {
-				line += fmt.Sprintf(" %s:%v", v.Set.Rule(o.Rule).Name, o.Refused)
+				line += fmt.Sprintf(" %s:%v", v.Set.Rules()[o.Rule].Name, o.Refused)
 			}
 			seen = append(seen, line)
 		},

@@ -16,7 +16,7 @@ import (
 // askEach has a store decide in one batch about n subjects, each under each of the rules alone.
 func askEach(s *latelyredis.Store, rules *ratelimit.Set, n int) (batch []*latelyredis.Request) {
 	for i := range n {
-		for rule := range rules.Len() {
+		for rule := range rules.Rules() {
 			subject := about(rule, fmt.Sprint("k", i))
 			batch = append(batch, &latelyredis.Request{Set: rules, Cost: uint64(i%3 + 1), Subjects: []latelyredis.Subject{subject}})
 		}
@@ -40,8 +40,8 @@ func TestBundleFails(t *testing.T) {
 	rules, config := eachRules(t), prefixed()
 	store := newStore(t, client, rules, config)
 	failed := map[string]int{} // in how many rounds
-	for rule := range rules.Len() {
-		name := func(i int) string { return fmt.Sprintf("%s{path=k%d}:%s", config.Prefix, i, rules.Rule(rule).Name) }
+	for rule := range rules.Rules() {
+		name := func(i int) string { return fmt.Sprintf("%s{path=k%d}:%s", config.Prefix, i, rules.Rules()[rule].Name) }
 		do(t, client, "RPUSH", name(3), "x")
 		do(t, client, "SET", name(5), "\x01")
 		do(t, client, "SET", name(7), string(rune(2*latelyredis.RecordForm))+"of a newer form")
@@ -53,7 +53,7 @@ func TestBundleFails(t *testing.T) {
 		for _, r := range askEach(store, rules, 20) {
 			sub := r.Subjects[0]
 			name := fmt.Sprint(sub.Outcome.Rule, string(sub.Key))
-			fails, left := round < failed[name], rules.Rule(sub.Outcome.Rule).Limits[0].N-r.Cost*uint64(round+1-failed[name])
+			fails, left := round < failed[name], rules.Rules()[sub.Outcome.Rule].Limits[0].N-r.Cost*uint64(round+1-failed[name])
 			if fails != (r.Err != nil) || r.Err == nil && (sub.Outcome.Refused || sub.Outcome.Remaining != left) {
 				t.Errorf("round %d, %s, cost %d: %v, %+v, want an error: %v, or %d left", round, name, r.Cost, r.Err, sub.Outcome, fails, left)
 			}
@@ -67,13 +67,13 @@ func TestBundleRepairs(t *testing.T) {
 	store := newStore(t, redis(t).client(t), rules, prefixed())
 	askEach(store, rules, 10)
 	more := eachRules(t)
-	for i := range more.Len() {
-		more.Rule(i).Limits[0].N++
+	for i := range more.Rules() {
+		more.Rules()[i].Limits[0].N++
 	}
 	must.Do(t, store.Update(context.Background(), more, func() {}))
 	for i, r := range askEach(store, more, 20) {
-		left := more.Rule(r.Subjects[0].Outcome.Rule).Limits[0].N - r.Cost
-		if i/more.Len() < 10 {
+		left := more.Rules()[r.Subjects[0].Outcome.Rule].Limits[0].N - r.Cost
+		if i/len(more.Rules()) < 10 {
 			left -= r.Cost
 		}
 		if o := r.Subjects[0].Outcome; r.Err != nil || o.Refused || o.Remaining != left {
@@ -108,16 +108,16 @@ func TestBundlesKeepOrder(t *testing.T) {
 	rules := eachRules(t)
 	limiter := limiterOf(t, rules, newStore(t, redis(t).client(t), rules, prefixed())).Internal()
 	queries := func(key string) (all []batch.Query) {
-		for i := range 4 * rules.Len() {
-			all = append(all, batch.Query{Rule: rules.Rule(i % rules.Len()).Name, Key: []string{key}, Cost: 1, Peek: i/rules.Len()%2 == 0})
+		for i := range 4 * len(rules.Rules()) {
+			all = append(all, batch.Query{Rule: rules.Rules()[i%len(rules.Rules())].Name, Key: []string{key}, Cost: 1, Peek: i/len(rules.Rules())%2 == 0})
 		}
 		return all
 	}
 	limiter.TakeAll(queries("other"), nil)
 	asked := queries("k")
 	for i, d := range limiter.TakeAll(asked, nil) {
-		taken := uint64(i/rules.Len()/2 + 1)
-		if left := rules.Rule(i % rules.Len()).Limits[0].N - taken; d.Err != nil || d.Remaining != left {
+		taken := uint64(i/len(rules.Rules())/2 + 1)
+		if left := rules.Rules()[i%len(rules.Rules())].Limits[0].N - taken; d.Err != nil || d.Remaining != left {
 			t.Errorf("query %d under %s, peek %t: %+v, want %d left", i, asked[i].Rule, asked[i].Peek, d, left)
 		}
 	}

@@ -62,7 +62,7 @@ func (s *Store) Settle(ctx context.Context, st *settlement) error {
 		sub := &st.Subjects[i]
 		what, amount := byte(correctRefund), st.Charged-min(st.Actual, st.Charged)
 		switch {
-		case l.set.Rule(sub.Outcome.Rule).Algorithm == ratelimit.InFlight:
+		case l.set.Rules()[sub.Outcome.Rule].Algorithm == ratelimit.InFlight:
 			amount = st.Charged // it is over
 		case st.Actual > st.Charged:
 			what, amount = correctCharge, st.Actual-st.Charged

@@ -30,7 +30,7 @@ func open(t testing.TB, c rueidis.Client, rules *ratelimit.Set) *latelyredis.Sto
 // take takes 1 under all rules.
 func take(ctx context.Context, s *latelyredis.Store, rules *ratelimit.Set, key string) *latelyredis.Request {
 	r := &latelyredis.Request{Set: rules, Cost: 1}
-	for i := range rules.Len() {
+	for i := range rules.Rules() {
 		r.Subjects = append(r.Subjects, about(i, key))
 	}
 	s.Decide(ctx, []*latelyredis.Request{r})

@@ -49,8 +49,8 @@ func TestLockstep(t *testing.T) {
 				wait = 0
 			}
 			if !slices.Equal(got, want) {
-				for i := range rules.Len() {
-					t.Logf("rule %d: %+v", i, *rules.Rule(i))
+				for i := range rules.Rules() {
+					t.Logf("rule %d: %+v", i, *rules.Rules()[i])
 				}
 				t.Fatalf("seed %d, round %d: after\n%v\nRedis returns\n%+v\nand memory\n%+v", seed, round, done[max(0, len(done)-20):], got, want)
 			}
@@ -163,7 +163,7 @@ func randomLimit(rnd *rand.Rand, a ratelimit.Algorithm) ratelimit.Limit {
 
 // someLimit returns the span and what can be used of some limit.
 func someLimit(rnd *rand.Rand, s *ratelimit.Set) (span time.Duration, n uint64) {
-	r := s.Rule(rnd.IntN(s.Len()))
+	r := s.Rules()[rnd.IntN(len(s.Rules()))]
 	if len(r.Limits) == 0 {
 		return r.Ban.Span, max(r.Ban.After, 1)
 	}

@@ -99,7 +99,7 @@ func (s *Store) newTables(l *layout) {
 	refused, granted := keytable.NewBudget(refusalMemory), keytable.NewBudget(grantMemory)
 	policy := endingPolicy{m: s.mirror}
 	for i := range l.rules {
-		r, rl := l.set.Rule(i), &l.rules[i]
+		r, rl := l.set.Rules()[i], &l.rules[i]
 		if remembersRefusals(r) {
 			rl.refused, _ = keytable.New(s.refusals.seed, keytable.Config{Words: refusalWords, Budget: refused, Policy: policy})
 		}

@@ -56,8 +56,8 @@ func (f *fleet) sync(t testing.TB) {
 
 // bans reports whether a rule bans.
 func (f *fleet) bans() bool {
-	for i := range f.rules.Len() {
-		if f.rules.Rule(i).Ban != nil {
+	for i := range f.rules.Rules() {
+		if f.rules.Rules()[i].Ban != nil {
 			return true
 		}
 	}
@@ -76,7 +76,7 @@ func (f *fleet) take(rnd *rand.Rand, e *match.Event, n uint64, peek bool) (wait 
 	want, _ := f.exact.Internal().JudgeAt(at, q, nil)
 	var got ratelimit.Decision
 	probe := &latelyredis.Request{Set: f.rules, Cost: n, Peek: true}
-	for rule := range f.rules.Len() {
+	for rule := range f.rules.Rules() {
 		probe.Subjects = append(probe.Subjects, about(rule, string(e.Get(match.Path))))
 	}
 	if f.stores[i].DecideKnown(probe) {
@@ -97,7 +97,7 @@ func (f *fleet) take(rnd *rand.Rand, e *match.Event, n uint64, peek bool) (wait 
 // giveBack gives back to key by a node, and sends it to the others.
 func (f *fleet) giveBack(t testing.TB, rnd *rand.Rand, key string) {
 	t.Helper()
-	name, what, n := f.rules.Rule(rnd.IntN(f.rules.Len())).Name, rnd.IntN(3), 1+rnd.Uint64N(8)
+	name, what, n := f.rules.Rules()[rnd.IntN(len(f.rules.Rules()))].Name, rnd.IntN(3), 1+rnd.Uint64N(8)
 	for _, l := range []*ratelimit.Limiter{f.limiters[rnd.IntN(len(f.limiters))], f.exact} {
 		r, err := l.Rule(name)
 		if err != nil {
@@ -205,8 +205,8 @@ func TestRefusalsLockstep(t *testing.T) {
 	for i := range rounds {
 		f, wrong := round(i, nil)
 		if known += f.known; wrong != "" {
-			for i := range f.rules.Len() {
-				t.Logf("rule %d: %+v", i, *f.rules.Rule(i))
+			for i := range f.rules.Rules() {
+				t.Logf("rule %d: %+v", i, *f.rules.Rules()[i])
 			}
 			t.Fatalf("seed %d, round %d: %s", seed, i, wrong)
 		}

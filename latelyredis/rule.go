@@ -33,8 +33,8 @@ type layout struct {
 // in Redis.
 func newLayout(clock string, set *ratelimit.Set) (*layout, error) {
 	l := &layout{set: set, scripts: newScripts(clock, set)}
-	for i := range set.Len() {
-		r, err := newRule(set.Rule(i))
+	for i, of := range set.Rules() {
+		r, err := newRule(of)
 		if err != nil {
 			return nil, err
 		}

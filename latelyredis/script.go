@@ -67,8 +67,7 @@ var families = []string{"nothing", "log", "slots", "ring", "sliding", "two", "le
 // newScripts returns the scripts for a rule set, which take the time as clock does.
 func newScripts(clock string, set *ratelimit.Set) scripts {
 	used, bans := map[string]bool{}, ""
-	for i := range set.Len() {
-		r := set.Rule(i)
+	for _, r := range set.Rules() {
 		for _, l := range r.Limits {
 			for _, f := range familiesOf(r.Algorithm, l) {
 				used[f] = true

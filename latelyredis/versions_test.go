@@ -56,8 +56,8 @@ func versionsLockstep(t *testing.T, rnd *rand.Rand, config func() latelyredis.Co
 		node := rnd.IntN(len(nodes))
 		want, _ := outcomes(memory, at, &e, n, peek)
 		if got, _ := outcomes(nodes[node], at, &e, n, peek); !slices.Equal(got, want) {
-			for i := range rules.Len() {
-				differs += fmt.Sprintf("rule %d: %+v\n", i, *rules.Rule(i))
+			for i := range rules.Rules() {
+				differs += fmt.Sprintf("rule %d: %+v\n", i, *rules.Rules()[i])
 			}
 			return differs + fmt.Sprintf("step %d: version %d returns\n%+v\nand memory\n%+v", step, node, got, want)
 		}

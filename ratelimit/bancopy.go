@@ -16,7 +16,7 @@ type banCopy store.BanCopy[*Set]
 func (c *banCopy) rules(name string) map[uint32]*Rule {
 	rules := make(map[uint32]*Rule)
 	for i, number := range c.Numbers {
-		if r := c.Set.Rule(i); name == "" || name == r.Name {
+		if r := c.Set.rules[i]; name == "" || name == r.Name {
 			rules[number], rules[number|ofNetworks] = r, r
 		}
 	}
@@ -40,7 +40,7 @@ func (c *banCopy) get(rule string, key []byte) (record BanRecord, held bool, err
 	if !held {
 		return record, false, c.Err
 	}
-	return banRecord(c.Set.Rule(i), &b), true, nil
+	return banRecord(c.Set.rules[i], &b), true, nil
 }
 
 // all yields the bans that hold, in the order in which they end.
@@ -97,7 +97,7 @@ func (c *banCopy) held() map[string]int {
 	}
 	numbers := c.Table.Counts(c.Now).Held
 	for i, number := range c.Numbers {
-		held[c.Set.Rule(i).Name] = numbers[number]
+		held[c.Set.rules[i].Name] = numbers[number]
 	}
 	return held
 }

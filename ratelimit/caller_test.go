@@ -24,7 +24,7 @@ func TestSetHasItsOwnRules(t *testing.T) {
 	r.When.Client[0], r.When.Fields["user"][0], r.When.Fields["other"] = netip.Prefix{}, "changed", nil
 	r.Limits[0].N, r.Ban.After, r.Ban.Steps[0] = 1, 1, 0
 
-	got := set.Rule(0)
+	got := set.Rules()[0]
 	if w := got.When; w.Method[0] != "GET" || w.Path[0] != "/p" || w.Status[0] != "200" ||
 		!w.Client[0].IsValid() || w.Fields["user"][0] != "ada" || len(w.Fields) != 1 {
 		t.Errorf("when: %+v", w)

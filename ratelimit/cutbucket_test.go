@@ -82,7 +82,7 @@ func cutBucket(t *testing.T, a ratelimit.Algorithm, counted bool, charged uint64
 // afterCut returns l after what happens meanwhile.
 func afterCut(t *testing.T, l cutSide, meanwhile string, now time.Time) cutSide {
 	t.Helper()
-	r := *l.Set().Rule(0)
+	r := *l.Set().Rules()[0]
 	switch meanwhile {
 	case "nothing":
 		return l

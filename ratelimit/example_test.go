@@ -122,7 +122,7 @@ func ExampleOutcome() {
 		r := limiter.Reserve(&event, 1)
 		fmt.Println("allowed:", r.Decision.Allowed)
 		for _, o := range r.Outcomes {
-			fmt.Printf("  %s would refuse: %v\n", limiter.Set().Rule(o.Rule).Name, o.Refused)
+			fmt.Printf("  %s would refuse: %v\n", limiter.Set().Rules()[o.Rule].Name, o.Refused)
 		}
 	}
 	// Output:

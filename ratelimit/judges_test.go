@@ -25,8 +25,8 @@ type limiterJudge struct {
 
 func (l *limiterJudge) take(t int64, key string, cost uint64) (d ratelimit.Decision) {
 	if l.turn++; l.turn%8 != 0 {
-		if l.turn%2 == 0 && l.Set().Len() == 1 {
-			return mustRule(l.Limiter, l.Set().Rule(0).Name).TakeAt(time.Unix(0, t), cost, key)
+		if l.turn%2 == 0 && len(l.Set().Rules()) == 1 {
+			return mustRule(l.Limiter, l.Set().Rules()[0].Name).TakeAt(time.Unix(0, t), cost, key)
 		}
 		return takeKeyN(l.Limiter, time.Unix(0, t), key, cost)
 	}

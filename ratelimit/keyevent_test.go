@@ -12,8 +12,8 @@ import (
 func keyEvent(l *ratelimit.Limiter, key string) *match.Event {
 	e := new(match.Event)
 	set := l.Set()
-	for i := range set.Len() {
-		for _, field := range keyvalue.Fields(set.Rule(i).Key) {
+	for i := range set.Rules() {
+		for _, field := range keyvalue.Fields(set.Rules()[i].Key) {
 			e.SetNamedString(field, key)
 		}
 	}
@@ -51,8 +51,8 @@ func mustRule(l *ratelimit.Limiter, name string) *ratelimit.RuleLimiter {
 // resetKey resets key under all rules of l.
 func resetKey(l *ratelimit.Limiter, key string) error {
 	set := l.Set()
-	for i := range set.Len() {
-		if err := mustRule(l, set.Rule(i).Name).Reset(key); err != nil {
+	for i := range set.Rules() {
+		if err := mustRule(l, set.Rules()[i].Name).Reset(key); err != nil {
 			return err
 		}
 	}

@@ -69,7 +69,7 @@ func (l *Limiter) lacked(sc *scratch, d *Decision, q *batch.Query) {
 			continue
 		}
 		d.Unmatched = false
-		if rule := &set.rules[x.rule]; !rule.Shadow && d.Missing == "" && d.BannedUntil.IsZero() {
+		if rule := set.rules[x.rule]; !rule.Shadow && d.Missing == "" && d.BannedUntil.IsZero() {
 			*d = Decision{Rule: rule.Name, Missing: x.missing, Err: d.Err}
 		}
 	}

@@ -47,7 +47,7 @@ func (r *Rule) limitBy(wrong *invalid.Fields) match.Key {
 // limitOf returns N of an event under the i-th rule, whose LimitBy has that value, or 0 for N
 // of the rule.
 func (s *Set) limitOf(i int, value []byte) uint64 {
-	r := &s.rules[i]
+	r := s.rules[i]
 	var n uint64
 	switch plans := r.LimitBy.Plans; {
 	case len(value) == 0:
@@ -64,7 +64,7 @@ func (s *Set) limitOf(i int, value []byte) uint64 {
 
 // limitOfKey is limitOf for a query about a key under the i-th rule.
 func (s *Set) limitOfKey(i int, q *batch.Query, key []byte) (uint64, error) {
-	r := &s.rules[i]
+	r := s.rules[i]
 	switch {
 	case q.Limit == 0:
 	case s.varying[i] < 0:

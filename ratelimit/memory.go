@@ -119,7 +119,7 @@ type memoryRule struct {
 func (m *memory) build(s *Set, old *memoryRules, nodes int64) (*memoryRules, error) {
 	rs := &memoryRules{set: s}
 	for i := range s.rules {
-		mr, err := m.buildRule(shareOfRule(&s.rules[i], uint64(nodes)), s.Len(), old)
+		mr, err := m.buildRule(shareOfRule(s.rules[i], uint64(nodes)), len(s.rules), old)
 		if err != nil {
 			for _, made := range rs.rules {
 				if old == nil || !old.has(made.records) {

@@ -82,7 +82,7 @@ func TestMissingField(t *testing.T) {
 			if i > 0 && outcomes[i-1].Rule >= o.Rule {
 				t.Errorf("%v: outcomes are not in the order of rules", namesOf(x.event))
 			}
-			if o.Missing != "" && !o.Set.Rule(o.Rule).Shadow {
+			if o.Missing != "" && !o.Set.Rules()[o.Rule].Shadow {
 				found = o.Missing
 			}
 		}

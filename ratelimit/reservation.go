@@ -139,8 +139,8 @@ func renumbered(all []subject, before, set *Set) []subject {
 	}
 	var subjects []subject
 	for _, s := range all {
-		was := &before.rules[s.Outcome.Rule]
-		i := slices.IndexFunc(set.rules, func(now Rule) bool { return now.Name == was.Name && keyvalue.Equal(now.Key, was.Key) })
+		was := before.rules[s.Outcome.Rule]
+		i := slices.IndexFunc(set.rules, func(now *Rule) bool { return now.Name == was.Name && keyvalue.Equal(now.Key, was.Key) })
 		if i >= 0 {
 			s.Outcome.Rule = i
 			subjects = append(subjects, s)

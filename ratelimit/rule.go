@@ -95,7 +95,7 @@ func (r *Rule) validateLimits(wrong *invalid.Fields) {
 }
 
 // clone returns a copy of r that shares nothing with it that can change.
-func (r *Rule) clone() Rule {
+func (r *Rule) clone() *Rule {
 	c := *r
 	c.When, c.Limits = when.Clone(r.When), slices.Clone(r.Limits)
 	if r.LimitBy != nil {
@@ -112,7 +112,7 @@ func (r *Rule) clone() Rule {
 		ban.Steps = slices.Clone(ban.Steps)
 		c.Ban = &ban
 	}
-	return c
+	return &c
 }
 
 // distinct returns the field whose distinct values the ban counts, as a key; it is zero

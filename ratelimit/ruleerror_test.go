@@ -55,7 +55,7 @@ func TestRuleError(t *testing.T) {
 	if _, err := set.Named("logn"); err == nil {
 		t.Error("a rule that there is not is named")
 	}
-	if r, err := set.Named("upload"); err != nil || r != set.Rule(3) {
+	if r, err := set.Named("upload"); err != nil || r != set.Rules()[3] {
 		t.Errorf("upload is %+v, %v", r, err)
 	}
 }

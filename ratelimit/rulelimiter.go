@@ -63,11 +63,11 @@ func (l *Limiter) Rule(name string) (*RuleLimiter, error) {
 
 // use makes s the rules of l.
 func (l *Limiter) use(s *Set) {
-	all := make([]RuleLimiter, s.Len())
+	all := make([]RuleLimiter, len(s.rules))
 	for i := range all {
 		all[i].limiter, all[i].name = l, s.rules[i].Name
 		if l.memory == nil {
-			all[i].decisions = l.decisionsFor(&s.rules[i])
+			all[i].decisions = l.decisionsFor(s.rules[i])
 		}
 	}
 	l.rules.Store(&all)

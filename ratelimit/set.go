@@ -20,7 +20,7 @@ import (
 // A Set is a list of compiled rules, under which a [Limiter] judges events. It
 // holds no counts. A Set is immutable and safe for concurrent use.
 type Set struct {
-	rules []Rule
+	rules []*Rule
 	conds [match.Answer + 1][]match.Condition // of each rule, for each part of an event
 	allow address.Set
 	names map[string]int // the number of each rule
@@ -86,7 +86,7 @@ func NewSet(c SetConfig, rules ...Rule) (*Set, error) {
 
 // compile adds to s what follows from its i-th rule, and returns what is wrong with that.
 func (s *Set) compile(i int) invalid.Fields {
-	r := &s.rules[i]
+	r := s.rules[i]
 	wrong := r.validate()
 	_, taken := s.names[r.Name]
 	wrong.Check(!taken, "name", nil, "%q is taken by an earlier rule: must be a name of its own", r.Name)
@@ -139,11 +139,8 @@ func (s *Set) lackedBy(dst []lack, ev *match.Event) []lack {
 	return dst
 }
 
-// Len returns the number of rules.
-func (s *Set) Len() int { return len(s.rules) }
-
-// Rule returns the i-th rule. It must not be changed.
-func (s *Set) Rule(i int) *Rule { return &s.rules[i] }
+// Rules returns the rules, which must not be changed, in their order: that of [Outcome.Rule].
+func (s *Set) Rules() []*Rule { return s.rules }
 
 // Named returns the rule of that name, which must not be changed. The error is a *[RuleError] if
 // the name is unknown. The cost is one map lookup; for an unknown name it compares all names.
@@ -152,7 +149,7 @@ func (s *Set) Named(name string) (*Rule, error) {
 	if !ok {
 		return nil, s.noRule(name)
 	}
-	return &s.rules[i], nil
+	return s.rules[i], nil
 }
 
 // allowed reports whether the event's client is on the allow list.

@@ -84,8 +84,8 @@ func TestSetIsACopy(t *testing.T) {
 	rules[0].Ban.After = 77
 	rules[0].Name = "changed"
 	allow[0] = netip.MustParsePrefix("198.51.100.0/24")
-	r := s.Rule(0)
-	if s.Len() != 1 || r.Name != "r" || r.Limits[0].N != 5 || r.Ban.After != 3 {
+	r := s.Rules()[0]
+	if len(s.Rules()) != 1 || r.Name != "r" || r.Limits[0].N != 5 || r.Ban.After != 3 {
 		t.Errorf("the set's rule has become %+v, %+v", r, r.Ban)
 	}
 	var e match.Event

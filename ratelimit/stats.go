@@ -117,7 +117,7 @@ func (l *Limiter) addShared(s *Stats) {
 	set, all := l.set.Load(), *l.rules.Load()
 	s.Rules = make([]RuleStats, len(all))
 	for i := range all {
-		rule, was, r := &set.rules[i], local[all[i].name], &s.Rules[i]
+		rule, was, r := set.rules[i], local[all[i].name], &s.Rules[i]
 		*r = RuleStats{Rule: rule.Name, Bans: held[rule.Name], Keys: was.Keys, Limit: was.Limit, Expired: was.Expired, Evicted: was.Evicted}
 		if all[i].decisions.add(r); len(rule.Limits) > 0 && rule.Adapt == nil {
 			r.Limit = rule.Limits[0].N // local memory has a share of it
@@ -141,7 +141,7 @@ func (l *Limiter) countOutcome(r *request, s *subject) {
 		return
 	}
 	o := &s.Outcome
-	rule, all := &r.Set.rules[o.Rule], *l.rules.Load()
+	rule, all := r.Set.rules[o.Rule], *l.rules.Load()
 	i := o.Rule
 	for n := 0; n < len(all); n++ { // one step, unless an Update came between
 		if i %= len(all); all[i].name == rule.Name {

@@ -98,7 +98,7 @@ func (l *Limiter) failOver(r *request, err error) (Decision, error) {
 	local := 0 // subjects that memory judges, moved to the front
 	for i := range r.Subjects {
 		s := &r.Subjects[i]
-		rule := &r.Set.rules[s.Outcome.Rule]
+		rule := r.Set.rules[s.Outcome.Rule]
 		switch {
 		case rule.Shadow && len(s.Key) > maxKey:
 			// Its key is what no store takes, and it would refuse nothing.
@@ -145,7 +145,7 @@ func (l *Limiter) note(r *request, now int64) {
 	}
 	for i := range r.Subjects {
 		s := &r.Subjects[i]
-		rule := &r.Set.rules[s.Outcome.Rule]
+		rule := r.Set.rules[s.Outcome.Rule]
 		if !s.Outcome.Charged || rule.OnStoreFailure != FailLocal {
 			continue
 		}
@@ -166,7 +166,7 @@ func (l *Limiter) noteEnd(set *Set, subjects []subject, n uint64) {
 	}
 	for i := range subjects {
 		s := &subjects[i]
-		if rule := &set.rules[s.Outcome.Rule]; s.Outcome.Charged && rule.Algorithm == InFlight && rule.OnStoreFailure == FailLocal {
+		if rule := set.rules[s.Outcome.Rule]; s.Outcome.Charged && rule.Algorithm == InFlight && rule.OnStoreFailure == FailLocal {
 			m.Adjust(context.Background(), &adjustment{Change: store.Refund, Set: set, Rule: s.Outcome.Rule, Key: s.Key, Now: l.now(), N: n})
 		}
 	}

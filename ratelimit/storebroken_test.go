@@ -102,7 +102,7 @@ func settling(settle func(m *ratelimit.Memory, s *ratelimit.Settlement) error) f
 // allowed reports whether no enforced rule refuses r.
 func allowed(r *ratelimit.Request) bool {
 	return !slices.ContainsFunc(r.Subjects, func(s ratelimit.Subject) bool {
-		return s.Outcome.Refused && !r.Set.Rule(s.Outcome.Rule).Shadow
+		return s.Outcome.Refused && !r.Set.Rules()[s.Outcome.Rule].Shadow
 	})
 }
 
@@ -110,7 +110,7 @@ func allowed(r *ratelimit.Request) bool {
 func chargeAll(m *ratelimit.Memory, r *ratelimit.Request) error {
 	for i := range r.Subjects {
 		o := &r.Subjects[i].Outcome
-		o.Charged = len(r.Set.Rule(o.Rule).Limits) > 0 && !o.Refused
+		o.Charged = len(r.Set.Rules()[o.Rule].Limits) > 0 && !o.Refused
 	}
 	return m.Settle(context.Background(), &ratelimit.Settlement{Set: r.Set, At: r.Now, Now: r.Now, Actual: r.Cost, Subjects: r.Subjects})
 }

@@ -195,7 +195,7 @@ var brokenOthers = []broken{
 				if a.Change != ratelimit.Reset {
 					return m.Adjust(context.Background(), a)
 				}
-				for i := range a.Set.Len() {
+				for i := range a.Set.Rules() {
 					a.Rule = i
 					if err := m.Adjust(context.Background(), a); err != nil {
 						return err
@@ -243,9 +243,9 @@ var brokenOthers = []broken{
 		mistake: "joins names and keys by a colon",
 		open: asking(func(r *ratelimit.Request) {
 			s := &r.Subjects[0]
-			joined := r.Set.Rule(s.Outcome.Rule).Name + ":" + string(s.Key)
-			for i := range r.Set.Len() {
-				if rest, ok := strings.CutPrefix(joined, r.Set.Rule(i).Name+":"); ok && len(r.Subjects) == 1 {
+			joined := r.Set.Rules()[s.Outcome.Rule].Name + ":" + string(s.Key)
+			for i := range r.Set.Rules() {
+				if rest, ok := strings.CutPrefix(joined, r.Set.Rules()[i].Name+":"); ok && len(r.Subjects) == 1 {
 					s.Outcome.Rule, s.Key = i, []byte(rest)
 					break
 				}
@@ -286,7 +286,7 @@ var brokenOthers = []broken{
 		open: deciding(func(m *ratelimit.Memory, r *ratelimit.Request) error {
 			err := m.Decided(r)
 			for i := range r.Subjects {
-				o, rule := &r.Subjects[i].Outcome, r.Set.Rule(r.Subjects[i].Outcome.Rule)
+				o, rule := &r.Subjects[i].Outcome, r.Set.Rules()[r.Subjects[i].Outcome.Rule]
 				if o.Banned && !o.Started && !r.Peek && rule.Ban != nil {
 					o.BannedUntil = time.Unix(0, r.Now).Add(rule.Ban.For)
 				}
@@ -299,7 +299,7 @@ var brokenOthers = []broken{
 		mistake: "bans are all of one length",
 		open: afterwards(func(r *ratelimit.Request, o *ratelimit.StoreOutcome) {
 			if o.Started {
-				o.BannedUntil = time.Unix(0, r.Now).Add(r.Set.Rule(o.Rule).Ban.Duration(0))
+				o.BannedUntil = time.Unix(0, r.Now).Add(r.Set.Rules()[o.Rule].Ban.Duration(0))
 			}
 		}),
 		cases: "Combination BanJitter",
@@ -316,7 +316,7 @@ var brokenOthers = []broken{
 					}
 				}
 				if len(bans) > 8 {
-					m.Unban(context.Background(), r.Set.Rule(bans[0].Outcome.Rule).Name, bans[0].Key)
+					m.Unban(context.Background(), r.Set.Rules()[bans[0].Outcome.Rule].Name, bans[0].Key)
 					bans = bans[1:]
 				}
 				return err

@@ -189,7 +189,7 @@ func (sc *scratch) collectKey(set *Set, q *batch.Query, exempt *address.Set) (er
 		return err
 	}
 	i := sc.rule
-	r := &set.rules[i]
+	r := set.rules[i]
 	if client := set.clients[i]; client >= 0 {
 		if sc.listed = set.allowsKey(i, sc.keys) || exempt != nil && exempts(exempt, set.fields[i], q.Key[client]); sc.listed {
 			sc.subjects = sc.subjects[:0]

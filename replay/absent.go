@@ -72,7 +72,7 @@ func (e *events) checkRules() error {
 			if why == "" {
 				continue
 			}
-			refuses := i < j.limits.Len() && j.requires(rule.key) && e.unmatched(rule) == ""
+			refuses := i < len(j.limits.Rules()) && j.requires(rule.key) && e.unmatched(rule) == ""
 			if refuses {
 				why += ": it refuses every event that matches it"
 			}

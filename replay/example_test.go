@@ -117,8 +117,7 @@ func ExampleSuggest() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	for i := range file.Limits.Len() {
-		rule := file.Limits.Rule(i)
+	for _, rule := range file.Limits.Rules() {
 		fmt.Println(rule.Name, rule.Limits[0].N, rule.Limits[0].Span)
 	}
 	// Output: client-1s 1 1s

@@ -157,7 +157,7 @@ func TestExplain(t *testing.T) {
 
 func checkExplained(t *testing.T, c replay.Config, moments []moment, said []said, i int) {
 	t.Helper()
-	rule, m := c.Rules.Limits.Rule(0), moments[i]
+	rule, m := c.Rules.Limits.Rules()[0], moments[i]
 	x := mustExplain(t, replay.ExplainConfig{Config: c, Value: m.values["client"], At: replay.Bound{At: time.UnixMilli(m.t)}})
 	if x.Allowed || x.Rule != "limit" || x.Event.Line != int64(i+1) || x.Event.T.UnixMilli() != m.t || len(x.Rules) != 1 || !x.Rules[0].Refused {
 		t.Errorf("%+v, want the refused event of line %d", x, i+1)
@@ -212,7 +212,7 @@ func TestExplainBans(t *testing.T) {
 		data, moments := explainLog(t, 300, 100)
 		path := writeFile(t, "log.csv", data)
 		said := limiterJudge(t, file, 0, moments)
-		ban := file.Limits.Rule(0).Ban
+		ban := file.Limits.Rules()[0].Ban
 		explained := 0
 		type state struct {
 			start   int
@@ -317,7 +317,7 @@ limits:
 		if place(got.Event) != c.place || got.Allowed != c.allowed || got.Events != c.events || fmt.Sprint(counted) != c.counted || got.Rules[0].Name != "net" {
 			t.Errorf("%s at %q: %s, allowed %v, %d events, counted %v; want %+v", c.value, c.at, place(got.Event), got.Allowed, got.Events, counted, c)
 		}
-		if len(got.Rules) != 2 || got.Rules[1].Mode != "shadow" || got.Rules[0].Sentence != sentence.Limit(file.Limits.Rule(0)) {
+		if len(got.Rules) != 2 || got.Rules[1].Mode != "shadow" || got.Rules[0].Sentence != sentence.Limit(file.Limits.Rules()[0]) {
 			t.Errorf("%s: %+v", c.value, got.Rules)
 		}
 	}

@@ -65,20 +65,20 @@ func (e *events) newJudging(rs *ruleset) *judging {
 	for _, rule := range rs.rules() {
 		j.columns = append(j.columns, e.keyColumn(rule.key))
 	}
-	if rs.limits.Len() > 0 && rs.trace == nil && rs.separable() {
+	if len(rs.limits.Rules()) > 0 && rs.trace == nil && rs.separable() {
 		j.parts, j.separable = e.run.Cores, j.columns[0]
 	}
 	j.judges = make([]*judge, j.parts)
-	for i := range rs.limits.Len() {
-		j.rules = append(j.rules, newRuleOutcomes(rs.limits.Rule(i), j.columns[i], j.parts))
+	for i, r := range rs.limits.Rules() {
+		j.rules = append(j.rules, newRuleOutcomes(r, j.columns[i], j.parts))
 	}
 	if rs.option == "" && len(j.rules) > 0 {
 		j.together = &together{decisions: sha256.New()}
 	}
 	if rs.compared != nil && len(j.rules) > 0 {
-		rs.compared.allowed = newKeyCounts(j.columns[0], []time.Duration{rs.limits.Rule(0).Limits[0].Span})
+		rs.compared.allowed = newKeyCounts(j.columns[0], []time.Duration{rs.limits.Rules()[0].Limits[0].Span})
 	}
-	for _, column := range j.columns[rs.limits.Len():] {
+	for _, column := range j.columns[len(rs.limits.Rules()):] {
 		j.hot = append(j.hot, hotOutcomes{column, make([][]keyEvent, e.run.Cores), make([]*detector, e.run.Cores)})
 	}
 	return j
@@ -303,7 +303,7 @@ func (e *events) reportAll() {
 			e.report.All = j.together.report()
 		}
 		for i := range j.rules {
-			if !j.absent[j.limits.Rule(i).Name] {
+			if !j.absent[j.limits.Rules()[i].Name] {
 				reports = append(reports, func() RuleReport { return e.reportLimit(j, i) })
 			}
 		}

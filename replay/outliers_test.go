@@ -177,8 +177,8 @@ func TestSuggestBansInProportion(t *testing.T) {
 	s := mustSuggest(t, replay.SuggestConfig{Config: c})
 	file := must.Get(rules.Parse("suggested", []byte(s.Rules)))(t)
 	want := map[time.Duration]time.Duration{time.Second: time.Minute, time.Minute: 10 * time.Minute, time.Hour: 10 * time.Hour, 24 * time.Hour: 24 * time.Hour}
-	for i := range file.Limits.Len() {
-		if r := file.Limits.Rule(i); r.Ban == nil || r.Ban.For != want[r.Limits[0].Span] {
+	for _, r := range file.Limits.Rules() {
+		if r.Ban == nil || r.Ban.For != want[r.Limits[0].Span] {
 			t.Errorf("%s: ban %+v, want for %v", r.Name, r.Ban, want[r.Limits[0].Span])
 		}
 	}

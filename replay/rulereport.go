@@ -70,7 +70,7 @@ func (j *judging) reportLacking(rep *RuleReport, number int) {
 		}
 	}
 	rep.Lacking = int64(lacking)
-	rep.LackingSentence = sentence.Lacking(j.limits.Rule(number), lacking, lackingRefused, uint64(*rep.Allowed+*rep.Refused)+lacking-lackingRefused)
+	rep.LackingSentence = sentence.Lacking(j.limits.Rules()[number], lacking, lackingRefused, uint64(*rep.Allowed+*rep.Refused)+lacking-lackingRefused)
 }
 
 // describe adds what the rule counts, and how.

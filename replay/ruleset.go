@@ -80,8 +80,7 @@ type commonRule struct {
 
 // rules returns the limits and bans, and then the hot rules.
 func (rs *ruleset) rules() (all []commonRule) {
-	for i := range rs.limits.Len() {
-		r := rs.limits.Rule(i)
+	for _, r := range rs.limits.Rules() {
 		c := commonRule{name: r.Name, key: r.Key, when: r.When}
 		for _, l := range r.Limits {
 			c.windows = append(c.windows, edges(r.Algorithm, l, r.Zone))
@@ -136,8 +135,8 @@ func edges(a ratelimit.Algorithm, l ratelimit.Limit, zone *time.Location) time.D
 // separable reports whether the limits and bans judge each key without the others: all
 // count by the same key, and none adapts to the traffic of all keys.
 func (rs *ruleset) separable() bool {
-	for i := range rs.limits.Len() {
-		if r := rs.limits.Rule(i); r.Adapt != nil || !keyvalue.Equal(r.Key, rs.limits.Rule(0).Key) {
+	for _, r := range rs.limits.Rules() {
+		if r.Adapt != nil || !keyvalue.Equal(r.Key, rs.limits.Rules()[0].Key) {
 			return false
 		}
 	}

@@ -289,9 +289,9 @@ limits:
 			want := limiterJudge(t, file, 0, moments)
 			key := func(rule int, m moment) string {
 				ev := eventOf(m)
-				k, _ := file.Limits.Rule(rule).Key.Append(nil, ev)
+				k, _ := file.Limits.Rules()[rule].Key.Append(nil, ev)
 				var parts []string
-				for p := range file.Limits.Rule(rule).Key.Parts(k) {
+				for p := range file.Limits.Rules()[rule].Key.Parts(k) {
 					parts = append(parts, string(p))
 				}
 				return strings.Join(parts, "\t")

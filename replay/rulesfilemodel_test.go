@@ -194,8 +194,8 @@ func checkRulesFile(t *testing.T, r *replay.Report, decisions []byte, file *rule
 	if no := int64(bytes.Count(outcomes, []byte("D"))); r.All == nil || *r.All != (replay.Together{Allowed: int64(len(want)) - no, Refused: no, SHA256: hexDigest(outcomes)}) {
 		t.Errorf("all rules: %+v, want %d of %d refused", r.All, no, len(want))
 	}
-	for n := range file.Limits.Len() {
-		checkRuleReport(t, r, n, file.Limits.Rule(n), moments, want, key, top)
+	for n := range file.Limits.Rules() {
+		checkRuleReport(t, r, n, file.Limits.Rules()[n], moments, want, key, top)
 	}
 }
 

@@ -94,7 +94,7 @@ func TestSuggestKeepsNetworks(t *testing.T) {
 		s := must.Get(replay.Suggest(t.Context(), replay.SuggestConfig{Config: replay.Config{Files: []string{file}, Key: key}}))(t)
 		f := must.Get(rules.Parse("rules.yaml", []byte(s.Rules)))(t)
 		want, err := rulevalue.ParseKey(match.Fold{}, key)
-		if got := f.Limits.Rule(0).Key; err != nil || !keyvalue.Equal(got, want) {
+		if got := f.Limits.Rules()[0].Key; err != nil || !keyvalue.Equal(got, want) {
 			t.Errorf("%s: the key of the rules is %s %+v, want %+v\n%s", key, got, got.Fold(), want.Fold(), s.Rules)
 		}
 	}
@@ -202,8 +202,8 @@ func TestSuggestForGroups(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, s.Rules)
 	}
-	if l := s.Limits[2]; l.N != 9 || l.Events != 100 || l.Keys != 1 || fmt.Sprint(file.Limits.Rule(2).When.Path) != "[/login]" {
-		t.Errorf("%+v, when %v", l, file.Limits.Rule(2).When)
+	if l := s.Limits[2]; l.N != 9 || l.Events != 100 || l.Keys != 1 || fmt.Sprint(file.Limits.Rules()[2].When.Path) != "[/login]" {
+		t.Errorf("%+v, when %v", l, file.Limits.Rules()[2].When)
 	}
 	if l := s.Limits[0]; l.N != 1 || l.KeysRefused != 1 || l.Refused != 98 || !strings.Contains(s.Rules, `x\u2028version:9`) {
 		t.Errorf("%+v\n%s", l, s.Rules)

@@ -85,8 +85,8 @@ func parseTests(name string, data []byte, f *rules.File) (*testFile, error) {
 	for _, s := range f.Limits.Internal().Sources() {
 		r.fields = append(r.fields, s.Field)
 	}
-	for i := range f.Limits.Len() {
-		r.rules = append(r.rules, f.Limits.Rule(i).Name)
+	for _, rule := range f.Limits.Rules() {
+		r.rules = append(r.rules, rule.Name)
 	}
 	out := &testFile{Name: name}
 	if root := r.Tree(string(data), 0); root != nil {

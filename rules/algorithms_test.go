@@ -73,7 +73,7 @@ func TestKeysOfLimits(t *testing.T) {
 			continue
 		}
 		c.want.Name, c.want.Key = "x", key(t, match.Fold{}, "client")
-		if got := f.Limits.Rule(0); !reflect.DeepEqual(*got, c.want) {
+		if got := f.Limits.Rules()[0]; !reflect.DeepEqual(*got, c.want) {
 			t.Errorf("%s\nis %+v\nwant %+v", c.lines, *got, c.want)
 		}
 		if _, err := ratelimit.NewLimiter(f.Limits, ratelimit.Config{}); err != nil {
@@ -98,7 +98,7 @@ func adapt(span time.Duration, hysteresis float64, smooth time.Duration, above u
 func TestKeysOfBans(t *testing.T) {
 	f := must.Get(Parse("r", []byte("version: 1\nbans:\n- {name: x, key: client, after: 9 hits in 1s, for: [1s, 1m], jitter: 0.5, extend: true}\n")))(t)
 	want := &ratelimit.Ban{After: 9, Span: time.Second, Steps: []time.Duration{time.Second, time.Minute}, Jitter: 0.5, Extend: true}
-	if got := f.Limits.Rule(0).Ban; !reflect.DeepEqual(got, want) {
+	if got := f.Limits.Rules()[0].Ban; !reflect.DeepEqual(got, want) {
 		t.Errorf("the ban is %+v, want %+v", got, want)
 	}
 }

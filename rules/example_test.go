@@ -62,7 +62,7 @@ func ExampleLoad() {
 		fmt.Println(err) // one line for each mistake
 		return
 	}
-	rule := file.Limits.Rule(0)
+	rule := file.Limits.Rules()[0]
 	fmt.Println(rule.Name, rule.Key, rule.Limits[0].N, file.Fields())
 	// Output: login client 5 [client]
 }
@@ -91,7 +91,7 @@ func ExampleWatch() {
 		if err != nil {
 			fmt.Println("the old rules stay in force:", err) // or slog.Error
 		} else {
-			fmt.Println("rules in force:", f.Limits.Len())
+			fmt.Println("rules in force:", len(f.Limits.Rules()))
 		}
 		stop() // a program would watch until it ends
 	}, path)
@@ -186,7 +186,7 @@ func ExampleFile_Changes() {
 			fmt.Println("the old rules stay in force:", err)
 			continue
 		}
-		fmt.Println(next.Limits.Rule(0).Limits[0].N, "instead of", file.Limits.Rule(0).Limits[0].N)
+		fmt.Println(next.Limits.Rules()[0].Limits[0].N, "instead of", file.Limits.Rules()[0].Limits[0].N)
 		break // a program would go on
 	}
 	// Output: 60 instead of 100

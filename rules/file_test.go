@@ -53,11 +53,11 @@ func TestCompiled(t *testing.T) {
 		},
 		{Name: "flood", Key: client, Ban: &ratelimit.Ban{After: 600, Span: time.Minute, For: time.Hour}},
 	}
-	if f.Limits.Len() != len(limits) {
-		t.Fatalf("there are %d limits and bans; want %d", f.Limits.Len(), len(limits))
+	if len(f.Limits.Rules()) != len(limits) {
+		t.Fatalf("there are %d limits and bans; want %d", len(f.Limits.Rules()), len(limits))
 	}
 	for i := range limits {
-		if got := f.Limits.Rule(i); !reflect.DeepEqual(*got, limits[i]) {
+		if got := f.Limits.Rules()[i]; !reflect.DeepEqual(*got, limits[i]) {
 			t.Errorf("rule %d is\n%+v\nwant\n%+v", i, *got, limits[i])
 		}
 	}
@@ -115,7 +115,7 @@ func TestBorders(t *testing.T) {
 	const fields = "fields: {a: {}, b: {}, c: {}, d: {}, e: {}, f: {}, g: {}, "
 	f := must.Get(Parse("r", []byte(fields+long+": {}}\n"+oneLimit("name: "+long, "key: [a, b, c, d, e, f, g, "+long+"]", "limit: [4294967295 per 1ms, 1 per 3650d]",
 		"ban: {after: 65535 hits in 1ms, for: 10m, factor: 1000, max: 10m}")+"hot:\n- {name: h, key: path, threshold: 1073741824 per 1ms}\n")))(t)
-	r := f.Limits.Rule(0)
+	r := f.Limits.Rules()[0]
 	if r.Limits[0].N != limit.MaxN || r.Limits[1].Span != limit.MaxSpan || r.Ban.After != limit.MaxLog {
 		t.Errorf("the rule is %+v", r)
 	}
@@ -139,7 +139,7 @@ allow: 192.0.2.1
 
 func TestZeroRules(t *testing.T) {
 	f := load(t, "testdata/zero.yaml")
-	if f.Limits.Len() != 0 || len(f.Hot) != 0 || len(f.Counters) != 0 || len(f.Sentences()) != 0 || len(f.Fields()) != 0 {
+	if len(f.Limits.Rules()) != 0 || len(f.Hot) != 0 || len(f.Counters) != 0 || len(f.Sentences()) != 0 || len(f.Fields()) != 0 {
 		t.Errorf("a file without rules has some: %+v", f)
 	}
 	if f.Fold != (match.Fold{}) {
@@ -153,7 +153,7 @@ func TestFoldAfterRules(t *testing.T) {
 	f := must.Get(Parse("r", []byte("version: 1\nlimits:\n- {name: a, key: client, limit: 1 per 1s}\nclient: {ipv6: 56}\n")))(t)
 	var e match.Event
 	e.SetString(match.Client, "2001:db8:1:2ff::1")
-	got, ok := f.Limits.Rule(0).Key.Append(nil, &e)
+	got, ok := f.Limits.Rules()[0].Key.Append(nil, &e)
 	if want := "2001:db8:1:200::/56"; !ok || string(got) != want {
 		t.Errorf("the key is %q, %t; want %q", got, ok, want)
 	}

@@ -16,8 +16,8 @@ import (
 // names returns the names of all rules and counters of f, in their order.
 func names(f *rules.File) string {
 	var all []string
-	for i := range f.Limits.Len() {
-		all = append(all, f.Limits.Rule(i).Name)
+	for i := range f.Limits.Rules() {
+		all = append(all, f.Limits.Rules()[i].Name)
 	}
 	for i := range f.Hot {
 		all = append(all, f.Hot[i].Name)

@@ -136,7 +136,7 @@ func TestHashedPlansAreKept(t *testing.T) {
 	path := writePlans(t, "k-1 600\n")
 	file := must.Get(Load(path))(t)
 	again := must.Get((&reader{onDisk: true, plansBefore: file.plans}).readWhole(file.sources))(t)
-	if again.plans[0] != file.plans[0] || !reflect.DeepEqual(file.Limits.Rule(0), again.Limits.Rule(0)) {
+	if again.plans[0] != file.plans[0] || !reflect.DeepEqual(file.Limits.Rules()[0], again.Limits.Rules()[0]) {
 		t.Error("the plans were read again")
 	}
 }

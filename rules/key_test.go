@@ -25,7 +25,7 @@ func TestParseKey(t *testing.T) {
 			t.Fatalf("%s: %v", yaml, err)
 		}
 		got, err := rulevalue.ParseKey(match.Fold{}, text)
-		if want := file.Limits.Rule(0).Key; err != nil || !keyvalue.Equal(got, want) {
+		if want := file.Limits.Rules()[0].Key; err != nil || !keyvalue.Equal(got, want) {
 			t.Errorf("%q is %v with %+v, %v; want %v with %+v", text, got, got.Fold(), err, want, want.Fold())
 		}
 	}

@@ -68,7 +68,7 @@ func TestFormsOfAlgorithms(t *testing.T) {
 			if err != nil {
 				continue
 			}
-			if got := f.Limits.Rule(0); got.Algorithm.String() != name || got.Limits[0].N != 60 {
+			if got := f.Limits.Rules()[0]; got.Algorithm.String() != name || got.Limits[0].N != 60 {
 				t.Errorf("%s, %s: the rule is %+v", text, name, got)
 			}
 			if _, err := ratelimit.NewLimiter(f.Limits, ratelimit.Config{}); err != nil {

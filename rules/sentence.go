@@ -17,8 +17,8 @@ func (f *File) Sentences() []string {
 		c := &f.Counters[i]
 		all = append(all, sentence.Counter(c.Name, c.When, c.Key, c.Spans))
 	}
-	for i := range f.Limits.Len() {
-		all = append(all, sentence.Limit(f.Limits.Rule(i)))
+	for _, r := range f.Limits.Rules() {
+		all = append(all, sentence.Limit(r))
 	}
 	for i := range f.Hot {
 		all = append(all, sentence.Hot(&f.Hot[i]))

@@ -35,7 +35,7 @@ func Open(paths ...string) (*ratelimit.Limiter, error) {
 //			slog.Error("the old rules stay in force", "error", err)
 //			return
 //		}
-//		slog.Info("new rules are in force", "rules", f.Limits.Len(), "warnings", f.Warnings)
+//		slog.Info("new rules are in force", "rules", len(f.Limits.Rules()), "warnings", f.Warnings)
 //	}
 //	go rules.Watch(ctx, limiter, report, "rules.yaml")
 //

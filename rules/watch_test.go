@@ -36,7 +36,7 @@ func replace(t *testing.T, path, text string) {
 }
 
 // limits returns the N of the only limit of l.
-func limits(l *ratelimit.Limiter) uint64 { return l.Set().Rule(0).Limits[0].N }
+func limits(l *ratelimit.Limiter) uint64 { return l.Set().Rules()[0].Limits[0].N }
 
 // Open makes a limiter that enforces the file.
 func TestOpen(t *testing.T) {
@@ -84,7 +84,7 @@ func TestConcurrentWatch(t *testing.T) {
 				reports = append(reports, "error")
 				return
 			}
-			reports = append(reports, fmt.Sprint(f.Limits.Rule(0).Limits[0].N))
+			reports = append(reports, fmt.Sprint(f.Limits.Rules()[0].Limits[0].N))
 		}, path, second)
 		want := []string{"5"} // the first report is about the current file
 		for i, step := range []struct {
@@ -148,7 +148,7 @@ func TestConcurrentWatchWaitsForWriter(t *testing.T) {
 					t.Error(err)
 					continue
 				}
-				seen = append(seen, next.Limits.Rule(0).Limits[0].N)
+				seen = append(seen, next.Limits.Rules()[0].Limits[0].N)
 			}
 		}()
 		text := limitOf(123456)
@@ -177,7 +177,7 @@ func TestChangesSinceLoad(t *testing.T) {
 	defer stop()
 	changes := 0
 	for next, err := range f.Changes(ctx, time.Millisecond) {
-		if err != nil || next.Limits.Rule(0).Limits[0].N != 2 {
+		if err != nil || next.Limits.Rules()[0].Limits[0].N != 2 {
 			t.Errorf("the change is %v, %v", next, err)
 		}
 		changes++

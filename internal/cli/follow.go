@@ -146,8 +146,8 @@ func (c *followCommand) printDecisions(cmd *cobra.Command, config server.Config)
 // noteShadows warns of rules in shadow mode, whose decisions are not printed.
 func noteShadows(w io.Writer, set *ratelimit.Set) {
 	var names []string
-	for i := range set.Len() {
-		if r := set.Rule(i); r.Shadow {
+	for _, r := range set.Rules() {
+		if r.Shadow {
 			names = append(names, visible(r.Name))
 		}
 	}

@@ -20,8 +20,8 @@ func impossibleLogs(file *rules.File) (all rules.Errors) {
 			all = append(all, file.RuleError(rule, problem))
 		}
 	}
-	for i := range file.Limits.Len() {
-		add(file.Limits.Rule(i).Name, file.Limits.Rule(i).When)
+	for _, r := range file.Limits.Rules() {
+		add(r.Name, r.When)
 	}
 	for i := range file.Hot {
 		add(file.Hot[i].Name, file.Hot[i].When)

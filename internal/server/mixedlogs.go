@@ -34,8 +34,7 @@ func (c *Config) MixedLogs(file *rules.File) []string {
 }
 
 func mixedLogs(limits *ratelimit.Set, logs []followedLog) (sentences []string) {
-	for i := range limits.Len() {
-		r := limits.Rule(i)
+	for _, r := range limits.Rules() {
 		needed := when.Needs(&r.When)
 		if slices.ContainsFunc(when.Fields(&r.When), func(field string) bool { return slices.Contains(selecting, field) }) {
 			continue

@@ -299,7 +299,7 @@ func (s *Server) logStart() {
 	resp, http := s.Addresses()
 	file := s.engine.Rules()
 	s.log.Info("serving", "version", s.version, "resp", cmp.Or(resp, Off), "http", cmp.Or(http, Off), "tls", s.Secure(),
-		"tokens", s.tokens.Load() != nil, "rules", strings.Join(s.config.RulesFiles, ", "), "limits_and_bans", file.Limits.Len(), "hot", len(file.Hot),
+		"tokens", s.tokens.Load() != nil, "rules", strings.Join(s.config.RulesFiles, ", "), "limits_and_bans", len(file.Limits.Rules()), "hot", len(file.Hot),
 		"counters", len(file.Counters), "data", s.config.Data, "logs", len(s.config.Follow))
 }
 

@@ -190,8 +190,7 @@ func (h *storeHealth) hashOf(file *rules.File) string {
 	}
 	if file != h.file {
 		sum := sha256.New()
-		for i := range file.Limits.Len() {
-			r := file.Limits.Rule(i)
+		for _, r := range file.Limits.Rules() {
 			fmt.Fprintf(sum, "%q %q %d\n", r.Name, sentence.Limit(r), r.OnStoreFailure)
 		}
 		fmt.Fprintln(sum, engine.AllowList(file), file.Allow.Crawlers)

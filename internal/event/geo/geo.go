@@ -246,8 +246,8 @@ func ruleAbout(file *rules.File, field string) string {
 	uses := func(key match.Key, w *match.When) bool {
 		return slices.Contains(keyvalue.Fields(key), field) || slices.Contains(when.Fields(w), field)
 	}
-	for i := range file.Limits.Len() {
-		if r := file.Limits.Rule(i); uses(r.Key, &r.When) {
+	for _, r := range file.Limits.Rules() {
+		if uses(r.Key, &r.When) {
 			return r.Name
 		}
 	}

@@ -24,9 +24,8 @@ type Policies struct {
 // New returns the Policies of set. If hide is set, rules are named policy-1, policy-2
 // and so on, after their position in the set.
 func New(set *ratelimit.Set, hide bool) Policies {
-	p := Policies{set: set, numbers: make(map[string]int, set.Len())}
-	for n := range set.Len() {
-		r := set.Rule(n)
+	p := Policies{set: set, numbers: make(map[string]int, len(set.Rules()))}
+	for n, r := range set.Rules() {
 		name := r.Name
 		if hide {
 			name = "policy-" + strconv.Itoa(n+1)

@@ -16,8 +16,7 @@ type keyed interface {
 // force. It reads the files of such plans.
 func Rekey(set *ratelimit.Set, key [32]byte) (use func(), err error) {
 	var all []func()
-	for i := range set.Len() {
-		r := set.Rule(i)
+	for _, r := range set.Rules() {
 		if r.LimitBy == nil {
 			continue
 		}

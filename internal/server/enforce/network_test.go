@@ -101,9 +101,9 @@ func checkEnforced(t *testing.T, client string, fold match.Fold, byHand bool) {
 	if !ok || byHand || fold.Off {
 		return
 	}
-	bits := l.Set().Rule(0).Key.Fold().IPv4
+	bits := l.Set().Rules()[0].Key.Fold().IPv4
 	if addr.Is6() {
-		bits = l.Set().Rule(0).Key.Fold().IPv6
+		bits = l.Set().Rules()[0].Key.Fold().IPv6
 	}
 	network, _ := addr.Prefix(bits)
 	if guard(network, unprotected, false) == enforced && !slices.ContainsFunc(networks, network.Overlaps) {

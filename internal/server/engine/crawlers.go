@@ -31,8 +31,7 @@ func (e *Engine) exempt(all []netip.Prefix, added *crawlers.Client) {
 	client := added.Addr.String()
 	e.log.Info("a client that was refused is a crawler, and is allowed for a day", "client", client, "crawler", added.Operator, "host", added.Host)
 	set := e.limiter.Set()
-	for i := range set.Len() {
-		r := set.Rule(i)
+	for _, r := range set.Rules() {
 		if len(r.Key.Fields()) != 1 || keyvalue.ClientIndex(r.Key) != 0 {
 			continue
 		}

@@ -72,8 +72,7 @@ func newEventFields(file *rules.File, old *ruleSet) (f eventFields, err error) {
 	f.custom = append(f.custom, f.unused...)
 	slices.Sort(f.custom)
 
-	for i := range file.Limits.Len() {
-		r := file.Limits.Rule(i)
+	for _, r := range file.Limits.Rules() {
 		f.add(r.Name, r.Key, &r.When, true, !r.Shadow)
 	}
 	for i := range file.Hot {

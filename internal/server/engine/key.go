@@ -35,8 +35,8 @@ func (e *Engine) Inspect(fields, key []string) (r api.KeyReport, err error) {
 		return r, err
 	}
 	set := e.limiter.Set()
-	for i := range set.Len() {
-		if rule := set.Rule(i); slices.Equal(rule.Key.Fields(), fields) {
+	for _, rule := range set.Rules() {
+		if slices.Equal(rule.Key.Fields(), fields) {
 			if err := e.inspectRule(rule, key, &r); err != nil {
 				return r, err
 			}

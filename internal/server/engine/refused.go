@@ -62,8 +62,8 @@ func (e *Engine) Top(name string, n int, span time.Duration, f keys.Filter) ([]a
 		return top, err
 	}
 	now, set := e.Now(), e.limiter.Set()
-	for i := range set.Len() {
-		if r := set.Rule(i); keyvalue.Equal(r.Key, c.Key) {
+	for _, r := range set.Rules() {
+		if keyvalue.Equal(r.Key, c.Key) {
 			e.addRefusals(now, span, r, top)
 		}
 	}

@@ -85,8 +85,8 @@ func changesOf(before, next *rules.File) api.RuleChanges {
 // compared.
 func partsOf(f *rules.File) map[string]any {
 	parts := map[string]any{"allow list": []any{AllowList(f), f.Allow.Crawlers}}
-	for i := range f.Limits.Len() {
-		parts[f.Limits.Rule(i).Name] = *f.Limits.Rule(i)
+	for _, r := range f.Limits.Rules() {
+		parts[r.Name] = *r
 	}
 	for i := range f.Hot {
 		parts[f.Hot[i].Name] = f.Hot[i]
@@ -102,8 +102,7 @@ func partsOf(f *rules.File) map[string]any {
 func (e *Engine) lost(next *ratelimit.Set) (bans int, names []string, err error) {
 	set := e.limiter.Set()
 	gone := map[string]int{}
-	for i := range set.Len() {
-		r := set.Rule(i)
+	for _, r := range set.Rules() {
 		if n, err := next.Named(r.Name); err != nil || !keyvalue.Equal(n.Key, r.Key) {
 			gone[r.Name] = 0
 		}

@@ -57,8 +57,7 @@ func (e *Engine) RuleInfos() []api.Rule {
 		}
 	}
 	infos := []api.Rule{}
-	for i := range b.file.Limits.Len() {
-		r := b.file.Limits.Rule(i)
+	for _, r := range b.file.Limits.Rules() {
 		kind := "limit"
 		if len(r.Limits) == 0 {
 			kind = "ban"
@@ -140,7 +139,7 @@ func (e *Engine) Rates(span time.Duration, points int, perRule bool) ([]api.Rate
 		return nil, apierror.New(api.BadArg, "span: %v: must be 1s to 24h", span)
 	}
 	file := e.rules.Load().file
-	if rules := min(file.Limits.Len(), history.MaxRules) + min(len(file.Hot), history.MaxHot); perRule && points*rules > maxRuleRates {
+	if rules := min(len(file.Limits.Rules()), history.MaxRules) + min(len(file.Hot), history.MaxHot); perRule && points*rules > maxRuleRates {
 		return nil, apierror.New(api.BadArg, "points: %d: must be 1 to %d for the rates of %d rules", points, maxRuleRates/rules, rules)
 	}
 	return e.history.Rates(span, points, perRule), nil

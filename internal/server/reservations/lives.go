@@ -72,9 +72,8 @@ func (l *Lives) End() { l.ended.Store(true) }
 func (l *Lives) Use(now time.Time, set *ratelimit.Set) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	since := make(map[string]ruleSince, set.Len())
-	for i := range set.Len() {
-		r := set.Rule(i)
+	since := make(map[string]ruleSince, len(set.Rules()))
+	for _, r := range set.Rules() {
 		s := ruleSince{sentence.Limit(r), now}
 		if was, ok := l.since[r.Name]; ok && was.Sentence == s.Sentence {
 			s = was

@@ -54,7 +54,7 @@ func banJitterCase(c *check) {
 // record returns a ban by hand.
 func (s *session) record(rule int, key string, ends int64) ratelimit.BanRecord {
 	return ratelimit.BanRecord{
-		Rule: s.model.set.Rule(rule).Name, Key: []string{key}, Since: time.Unix(0, s.base), Until: time.Unix(0, ends),
+		Rule: s.model.set.Rules()[rule].Name, Key: []string{key}, Since: time.Unix(0, s.base), Until: time.Unix(0, ends),
 		Reason: "tested", Source: "manual",
 	}
 }
@@ -71,7 +71,7 @@ func (s *session) ban(rule int, key string, ends int64) {
 // unban ends a ban. A store may report whether it held at the start or now.
 func (s *session) unban(rule int, key string) {
 	s.noted("unban %d:%q", rule, key)
-	name := s.model.set.Rule(rule).Name
+	name := s.model.set.Rules()[rule].Name
 	held, err := s.store.Unban(ctx, name, []byte(key))
 	if err != nil {
 		s.broken("Unban returned %w", err)
@@ -132,7 +132,7 @@ func (s *session) listed() {
 		if i < 0 || b.Reason == "" || b.Since >= b.Until {
 			s.broken("%+v is listed, want one of a rule, with a reason, and a start before the end", b)
 		}
-		p := place{bans.Set.Rule(i).Name, string(b.Key)}
+		p := place{bans.Set.Rules()[i].Name, string(b.Key)}
 		if _, twice := got[p]; twice {
 			s.broken("the ban of %q is listed twice", p)
 		}

@@ -29,7 +29,7 @@ func (s *session) compare(r *request, v answer) {
 
 // differs returns how got differs from want for an event that brings n and was judged at that time, or "".
 func (s *session) differs(at int64, n uint64, got Outcome, want outcome) string {
-	rule := s.model.set.Rule(want.Rule)
+	rule := s.model.set.Rules()[want.Rule]
 	if slices.Contains(want.tied, got.LimitIndex) && !want.Banned && !want.Started && want.Limit == mostFor(rule.Limits[want.LimitIndex], n) {
 		want.LimitIndex, want.Limit = got.LimitIndex, mostFor(rule.Limits[got.LimitIndex], n)
 	}
@@ -75,7 +75,7 @@ func (s *session) unlike(got, want time.Duration) bool {
 func (s *session) retryIsTrue(r *request, v answer) {
 	wait := s.wait(r)
 	hopeless := slices.ContainsFunc(r.Subjects, func(sub subject) bool {
-		rule := s.model.set.Rule(sub.Outcome.Rule)
+		rule := s.model.set.Rules()[sub.Outcome.Rule]
 		return !rule.Shadow && slices.ContainsFunc(rule.Limits, func(l ratelimit.Limit) bool { return r.Cost > mostFor(l, sub.N) })
 	})
 	switch {
@@ -110,7 +110,7 @@ func (s *session) retryIsTrue(r *request, v answer) {
 func (s *session) wait(r *request) (wait time.Duration) {
 	for i := range r.Subjects {
 		o := &r.Subjects[i].Outcome
-		if s.model.set.Rule(o.Rule).Shadow {
+		if s.model.set.Rules()[o.Rule].Shadow {
 			continue
 		}
 		if o.RetryAfter == ratelimit.Never {
@@ -132,6 +132,6 @@ func (s *session) allows(r *request, t int64) bool {
 // allowed reports whether no enforced rule refuses r.
 func allowed(r *request) bool {
 	return !slices.ContainsFunc(r.Subjects, func(s subject) bool {
-		return s.Outcome.Refused && !r.Set.Rule(s.Outcome.Rule).Shadow
+		return s.Outcome.Refused && !r.Set.Rules()[s.Outcome.Rule].Shadow
 	})
 }

@@ -265,7 +265,7 @@ func concurrentUpdatesCase(c *check) {
 			for i := 0; i < 100 || !done.Load(); i++ {
 				key := rnd.IntN(keys)
 				set := current.Load()
-				r := &request{Set: set, Now: s.now, Cost: 1, Subjects: []subject{about(set.Len()-1, fmt.Sprint("k", key))}}
+				r := &request{Set: set, Now: s.now, Cost: 1, Subjects: []subject{about(len(set.Rules())-1, fmt.Sprint("k", key))}}
 				switch err := s.decide(r); {
 				case errors.Is(err, store.ErrStale):
 				case err != nil:

@@ -31,7 +31,7 @@ func newModel(set *ratelimit.Set, c *Config) *model {
 
 // at returns the record of a subject, a new one if there is none.
 func (m *model) at(s *subject) *record {
-	r := m.set.Rule(s.Outcome.Rule)
+	r := m.set.Rules()[s.Outcome.Rule]
 	p := place{r.Name, string(s.Key)}
 	if m.records[p] == nil {
 		m.records[p] = &record{rule: r, newest: math.MinInt64}
@@ -113,7 +113,7 @@ func (m *model) judge(r *request) answer {
 
 // known reports whether there is a record of a subject.
 func (m *model) known(s *subject) bool {
-	return m.records[place{m.set.Rule(s.Outcome.Rule).Name, string(s.Key)}] != nil
+	return m.records[place{m.set.Rules()[s.Outcome.Rule].Name, string(s.Key)}] != nil
 }
 
 // forget removes rec, which was made for a request that only looked, unless a refusal was counted.
@@ -172,7 +172,7 @@ func (m *model) settle(s *settlement) {
 // refund gives back what was charged at an unknown time, at r.Now or at the newest
 // time of the record if that is later, and returns how much.
 func (m *model) refund(r *adjustment) uint64 {
-	rec := m.records[place{m.set.Rule(r.Rule).Name, string(r.Key)}]
+	rec := m.records[place{m.set.Rules()[r.Rule].Name, string(r.Key)}]
 	if rec == nil || rec.newest == math.MinInt64 || len(rec.limits) == 0 {
 		return 0
 	}
@@ -192,8 +192,7 @@ func (m *model) refund(r *adjustment) uint64 {
 func (m *model) update(set *ratelimit.Set) {
 	all := m.leave()
 	m.set, m.records = set, make(map[place]*record)
-	for i := range set.Len() {
-		r := set.Rule(i)
+	for _, r := range set.Rules() {
 		for p, rec := range all[r.Key.String()] {
 			if p.rule != r.Name {
 				continue

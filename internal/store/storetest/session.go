@@ -86,7 +86,7 @@ func about(rule int, key string) subject {
 // all returns the subjects of all rules with one key.
 func (s *session) all(key string) []subject {
 	var subjects []subject
-	for i := range s.model.set.Len() {
+	for i := range s.model.set.Rules() {
 		subjects = append(subjects, about(i, key))
 	}
 	return subjects
@@ -145,8 +145,7 @@ func (s *session) history() string { return s.rules() + "\t" + strings.Join(s.lo
 // rules describes the rules.
 func (s *session) rules() string {
 	var b strings.Builder
-	for i := range s.model.set.Len() {
-		r := s.model.set.Rule(i)
+	for i, r := range s.model.set.Rules() {
 		fmt.Fprintf(&b, "\trule %d: %v, limits %+v, shadow %v, count refused %v", i, r.Algorithm, r.Limits, r.Shadow, r.CountRefused)
 		if r.Ban != nil {
 			fmt.Fprintf(&b, ", ban %+v", *r.Ban)

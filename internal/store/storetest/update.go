@@ -58,7 +58,7 @@ func staleCase(c *check) {
 	s.take(1, s.all("k")...)
 	// The same rules compiled again are another set.
 	again := s.model.set
-	s.update(c.set(*again.Rule(0), *again.Rule(1)))
+	s.update(c.set(*again.Rules()[0], *again.Rules()[1]))
 	stale("Decide", s.decide(&request{Set: again, Now: s.now, Cost: 1, Subjects: s.all("k")}))
 	s.take(1, s.all("k")...)
 }

@@ -157,9 +157,9 @@ func (w *walk) update() {
 // renumbered returns the subjects of an earlier set whose rules count on in the present one,
 // under the same limits if those are meant alone.
 func (w *walk) renumbered(subjects []subject, before *ratelimit.Set, alike bool) (kept []subject) {
-	for i := range w.model.set.Len() {
+	for i, r := range w.model.set.Rules() {
 		for _, s := range subjects {
-			was, is := before.Rule(s.Outcome.Rule), w.model.set.Rule(i)
+			was, is := before.Rules()[s.Outcome.Rule], r
 			if was.Name == is.Name && keyvalue.Equal(was.Key, is.Key) && (!alike || slices.Equal(was.Limits, is.Limits)) {
 				s.Outcome.Rule = i
 				kept = append(kept, s)
@@ -181,7 +181,7 @@ func (w *walk) jump() {
 }
 
 // anyRule returns the number of some rule.
-func (w *walk) anyRule() int { return w.rnd.IntN(w.model.set.Len()) }
+func (w *walk) anyRule() int { return w.rnd.IntN(len(w.model.set.Rules())) }
 
 // anyKey returns one of two keys.
 func (w *walk) anyKey() string { return string(rune('a' + w.rnd.IntN(2))) }
@@ -189,12 +189,12 @@ func (w *walk) anyKey() string { return string(rune('a' + w.rnd.IntN(2))) }
 // subjects returns the subjects of a request: most of the rules.
 func (w *walk) subjects() (some []subject) {
 	one, alike := w.anyKey(), w.config.Compensates && !w.takenBackExactly()
-	for i := range w.model.set.Len() {
+	for i, r := range w.model.set.Rules() {
 		key := w.anyKey()
 		if alike {
 			key = one
 		}
-		if alike && len(some) > 0 && !keyvalue.Equal(w.model.set.Rule(i).Key, w.model.set.Rule(some[0].Outcome.Rule).Key) {
+		if alike && len(some) > 0 && !keyvalue.Equal(r.Key, w.model.set.Rules()[some[0].Outcome.Rule].Key) {
 			continue // it would be another subject
 		}
 		if w.rnd.IntN(4) > 0 {
@@ -209,7 +209,7 @@ func (w *walk) subjects() (some []subject) {
 
 // given returns s with an N that its event brings, if its rule takes one: most of the time.
 func (w *walk) given(s subject) subject {
-	for _, l := range w.model.set.Rule(s.Outcome.Rule).Limits {
+	for _, l := range w.model.set.Rules()[s.Outcome.Rule].Limits {
 		if l.AtMost > 0 && w.rnd.IntN(4) > 0 {
 			switch w.rnd.IntN(4) {
 			case 0:
@@ -228,8 +228,7 @@ func (w *walk) given(s subject) subject {
 // under any rule: times that were put into slots stay there, a log that was charged
 // beyond its limit gives nothing back, and a bucket drains by the N that was brought.
 func (w *walk) takenBackExactly() bool {
-	for i := range w.model.set.Len() {
-		r := w.model.set.Rule(i)
+	for _, r := range w.model.set.Rules() {
 		if slices.ContainsFunc(r.Limits, func(l ratelimit.Limit) bool {
 			return r.Algorithm == ratelimit.Sliding && max(l.N, l.AtMost) > 128 || limit.Algorithm(r.Algorithm).Bursts() && l.AtMost > 0
 		}) {
@@ -241,7 +240,7 @@ func (w *walk) takenBackExactly() bool {
 
 // some returns the span and the number of some limit, or of what leads to a ban.
 func (w *walk) some() (span time.Duration, n uint64) {
-	r := w.model.set.Rule(w.anyRule())
+	r := w.model.set.Rules()[w.anyRule()]
 	if len(r.Limits) == 0 {
 		return r.Ban.Span, r.Ban.After
 	}
@@ -273,8 +272,8 @@ func (w *walk) cost() uint64 {
 
 // countsRefused reports whether a rule counts what it refuses.
 func (w *walk) countsRefused() bool {
-	for i := range w.model.set.Len() {
-		if w.model.set.Rule(i).CountRefused {
+	for _, r := range w.model.set.Rules() {
+		if r.CountRefused {
 			return true
 		}
 	}

@@ -23,7 +23,7 @@ var mostNames = map[string]int{
 	"latelyprom":  5,
 	"latelyredis": 49,
 	"match":       45,
-	"ratelimit":   95,
+	"ratelimit":   94,
 	"replay":      78,
 	"rules":       18,
 	"sampled":     20,
