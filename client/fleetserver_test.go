@@ -59,10 +59,7 @@ func startServerAt(t testing.TB, c listen.Config, addr string) *testServer {
 // serveAt serves l until the test ends.
 func serveAt(t testing.TB, c listen.Config, l net.Listener) (*respapi.Server, *engine.Engine) {
 	t.Helper()
-	var err error
-	if c.Engine, err = engine.New(engine.Config{Rules: parsed(t, fleetRules)}); err != nil {
-		t.Fatal(err)
-	}
+	c.Engine = must.Get(engine.New(engine.Config{Rules: parsed(t, fleetRules)}))(t)
 	t.Cleanup(c.Engine.Close)
 	s := respapi.New(c)
 	ctx, cancel := context.WithCancel(context.Background())

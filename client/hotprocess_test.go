@@ -123,16 +123,11 @@ type child struct {
 
 func startChild(t *testing.T, role string) *child {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(os.Executable())(t)
 	c := &child{cmd: exec.Command(self), ended: make(chan struct{})}
 	c.cmd.Env = append(os.Environ(), "LATELY_FLEET_PROCESS="+role)
 	c.cmd.Stderr = os.Stderr
-	if c.stdin, err = c.cmd.StdinPipe(); err != nil {
-		t.Fatal(err)
-	}
+	c.stdin = must.Get(c.cmd.StdinPipe())(t)
 	out := must.Get(c.cmd.StdoutPipe())(t)
 	must.Do(t, c.cmd.Start())
 	go func() {
@@ -177,10 +172,7 @@ func (c *child) at(what string, is bool) (at time.Time, ok bool) {
 // listsHot reports whether a server has the steady key hot.
 func listsHot(t *testing.T, addr string) bool {
 	t.Helper()
-	c, err := net.Dial("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(net.Dial("tcp", addr))(t)
 	defer c.Close()
 	must.Get(c.Write(resp.AppendCommand(nil, "HOT.LIST", "product")))(t)
 	v := must.Get(resptest.NewReader(c).Next())(t)

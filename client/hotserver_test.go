@@ -237,10 +237,7 @@ func TestHotRuleOfNoServer(t *testing.T) {
 	d := mustDetector(t)
 	r := d.Rules()[0]
 	r.Name = "produkt"
-	var err error
-	if d, err = hotkey.New(r); err != nil {
-		t.Fatal(err)
-	}
+	d = must.Get(hotkey.New(r))(t)
 	f := mustFleet(t, FleetConfig{Nodes: []string{s.addr}, Detector: d})
 	until(t, "the node is up", func() bool { return f.hotUp(s.addr) })
 	if _, _, err := under(d, "produkt").AddAt(d.Now(), "/a", math.MaxInt32); err != nil {

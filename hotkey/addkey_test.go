@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/hotkey"
+
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 func isHotAt(d *hotkey.Detector, t time.Time, rule, key string) bool {
@@ -41,10 +43,7 @@ func TestUnknownRule(t *testing.T) {
 		{[]hotkey.Rule{product}, "", `hotkey: unknown rule "": must be one of ["product"]`},
 		{nil, strings.Repeat("x", 100), `hotkey: unknown rule "` + strings.Repeat("x", 64) + `": there are no rules`},
 	} {
-		d, err := hotkey.New(c.rules...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		d := must.Get(hotkey.New(c.rules...))(t)
 		if r, err := d.Rule(c.name); r != nil || err == nil || err.Error() != c.want {
 			t.Errorf("Rule(%q): %v, %v, want %s", c.name, r, err, c.want)
 		}

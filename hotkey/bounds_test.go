@@ -55,10 +55,7 @@ func newTrace(t testing.TB, rnd *rand.Rand) *trace {
 		tr.busy = tr.keys // more than there is memory for, with the smallest budget
 	}
 	tr.step = int64(tr.rule.Span) / int64(1+rnd.IntN(int(2*tr.rule.Threshold)))
-	var err error
-	if tr.d, err = hotkey.NewDetector([]hotkey.Rule{tr.rule}, hotkey.DetectorConfig{Budget: tr.budget}); err != nil {
-		t.Fatal(err)
-	}
+	tr.d = must.Get(hotkey.NewDetector([]hotkey.Rule{tr.rule}, hotkey.DetectorConfig{Budget: tr.budget}))(t)
 	return tr
 }
 

@@ -75,10 +75,7 @@ func TestConcurrentChangedReachesAllCaches(t *testing.T) {
 		s := &source{takes: time.Second}
 		var caches [2]*hotkey.Cache[string]
 		for i := range caches {
-			var err error
-			if caches[i], err = hotkey.NewCache(d, hotkey.CacheConfig[string]{Rule: "product", Load: s.load}); err != nil {
-				t.Fatal(err)
-			}
+			caches[i] = must.Get(hotkey.NewCache(d, hotkey.CacheConfig[string]{Rule: "product", Load: s.load}))(t)
 		}
 		must.Do(t, under(d, "product").SetHot("/a", d.Now().Add(time.Minute)))
 		want(t, caches[0], "/a", "/a#1", nil)

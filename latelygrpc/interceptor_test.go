@@ -294,10 +294,7 @@ func TestRetriesWaitForThePushback(t *testing.T) {
 }
 
 func TestNewNamesTheMistake(t *testing.T) {
-	limiter, err := ratelimit.New(perClient(t, 1))
-	if err != nil {
-		t.Fatal(err)
-	}
+	limiter := must.Get(ratelimit.New(perClient(t, 1)))(t)
 	if _, err := New(nil, Config{}); err == nil || !strings.Contains(err.Error(), "ratelimit.New") {
 		t.Errorf("a nil limiter: %v", err)
 	}
@@ -319,9 +316,7 @@ func TestNewNamesTheMistake(t *testing.T) {
 	// A rule that can never match is a mistake, too.
 	rule := perClient(t, 1)
 	rule.Key = newKey(t, "client", "status")
-	if limiter, err = ratelimit.New(rule); err != nil {
-		t.Fatal(err)
-	}
+	limiter = must.Get(ratelimit.New(rule))(t)
 	if _, err := New(limiter, Config{}); err == nil || !strings.Contains(err.Error(), `unknown field "status"`) {
 		t.Errorf("a rule on status: %v", err)
 	}

@@ -2,7 +2,6 @@ package latelyhttp
 
 import (
 	"context"
-	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -11,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/lately-go/lately/internal/test/must"
-	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/match"
 )
 
@@ -249,55 +247,6 @@ func TestAppendKeyCountsNothing(t *testing.T) {
 	}
 	if got, want := id.Stats(), (IdentityStats{NoHeader: 1, BadHeader: 1, Unknown: 1}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
-	}
-}
-
-// A million addresses of one /64 are one key. The control keys on addresses.
-func TestRotationWithinOnePrefix(t *testing.T) {
-	rnd := randtest.New(t)
-	id := mustIdentity(t, IdentityConfig{})
-	whole := mustIdentity(t, IdentityConfig{Fold: match.Fold{IPv6: 128}})
-	n := 100_000
-	if longTests() {
-		n = 1_000_000
-	}
-	keys, control := map[string]bool{}, map[string]bool{}
-	r := request("")
-	for i := range n {
-		r.RemoteAddr = fmt.Sprintf("[2001:db8:1:2:%x:%x:%x:%x]:%d", rnd.Uint32()>>16, rnd.Uint32()>>16, rnd.Uint32()>>16, rnd.Uint32()>>16, 1024+i%60000)
-		keys[string(id.AppendKey(nil, r))] = true
-		if i < 1000 {
-			control[string(whole.AppendKey(nil, r))] = true
-		}
-	}
-	if len(keys) != 1 || !keys["2001:db8:1:2::/64"] {
-		t.Errorf("%d addresses of one /64 have %d keys", n, len(keys))
-	}
-	if len(control) < 999 {
-		t.Errorf("the control has %d keys", len(control))
-	}
-}
-
-// A million addresses in the header, from one peer that is not trusted and from one behind a proxy: each stays one key.
-func TestRotatingSpoofs(t *testing.T) {
-	rnd := randtest.New(t)
-	id := mustIdentity(t, IdentityConfig{TrustedProxies: prefixes("10.0.0.0/8")})
-	keys, leftmost := map[string]bool{}, map[string]bool{}
-	direct, behind := request("192.0.2.1:1", ""), request("10.0.0.1:1", "")
-	for range 100_000 {
-		spoof := netip.AddrFrom4([4]byte{198, 51, byte(rnd.Uint32()), byte(rnd.Uint32())}).String()
-		direct.Header["X-Forwarded-For"][0] = spoof
-		behind.Header["X-Forwarded-For"][0] = spoof + ", 192.0.2.1"
-		keys[string(id.AppendKey(nil, direct))] = true
-		keys[string(id.AppendKey(nil, behind))] = true
-		first, _, _ := strings.Cut(behind.Header["X-Forwarded-For"][0], ",")
-		leftmost[first] = true
-	}
-	if len(keys) != 1 || !keys["192.0.2.1"] {
-		t.Errorf("one client had %d keys", len(keys))
-	}
-	if len(leftmost) < 1000 {
-		t.Errorf("the control, which reads from the left, saw %d keys", len(leftmost))
 	}
 }
 

@@ -66,18 +66,3 @@ func TestWaitIsExact(t *testing.T) {
 		})
 	}
 }
-
-// TestWaitOfAFullWindowIsExact spends 100 a minute at once: the next is refused until exactly the minute in w.
-func TestWaitOfAFullWindowIsExact(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := mustNew(t, mustLimiter(t, limited(t, "one", 100, time.Minute)), Config{}).Wrap(new(ok))
-		time.Sleep(300 * time.Millisecond) // not at the edge of a second
-		for range 100 {
-			do(h, request("192.0.2.1:1"))
-		}
-		w := do(h, request("192.0.2.1:1"))
-		if retry, policy := header(t, w, "Retry-After"), header(t, w, "RateLimit-Policy"); retry != "60" || policy != `"one";q=100;w=60` {
-			t.Errorf("Retry-After is %s beside %s", retry, policy)
-		}
-	})
-}

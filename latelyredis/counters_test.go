@@ -209,10 +209,7 @@ func TestCountersLockstep(t *testing.T) {
 func sharing(t testing.TB, client rueidis.Client, config latelyredis.CountersConfig) *countsNode {
 	t.Helper()
 	n := new(countsNode)
-	var err error
-	if n.Counters, err = latelyredis.NewCounters(config); err != nil {
-		t.Fatal(err)
-	}
+	n.Counters = must.Get(latelyredis.NewCounters(config))(t)
 	n.Counter = pagesOf(t, n.Counters, window.Last(time.Hour))
 	n.Connect(latelyredis.NewConn(client))
 	t.Cleanup(n.Close)

@@ -178,9 +178,7 @@ func TestBansMoveBetweenStores(t *testing.T) {
 		grown := 0
 		for _, b := range want[:len(want)-1] {
 			var i int
-			if _, err := fmt.Sscanf(b.Key[0], "2001:db8:%x::/64", &i); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(fmt.Sscanf(b.Key[0], "2001:db8:%x::/64", &i))(t)
 			var d, o ratelimit.Decision
 			for range 3 {
 				d, o = l.Take(event(i)), other.Take(event(i))

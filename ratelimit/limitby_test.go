@@ -76,10 +76,7 @@ func overPlan(t *testing.T, rng *rand.Rand, rule ratelimit.Rule, traces int) str
 	var e match.Event
 	for i := range traces {
 		if i%perLimiter == 0 {
-			var err error
-			if limiter, err = ratelimit.New(rule); err != nil {
-				t.Fatal(err)
-			}
+			limiter = must.Get(ratelimit.New(rule))(t)
 		}
 		start := begin + int64(i)*6*int64(time.Hour) + rng.Int64N(int64(time.Hour))
 		own := windowtest.New(limit.Config{

@@ -25,10 +25,7 @@ func TestCompareMatchesSingleAlgorithms(t *testing.T) {
 	alone := make(map[string]*replay.RuleReport)
 	most := make(map[string]int64)
 	for _, name := range limit.Algorithms() {
-		var err error
-		if c.Algorithm, err = limit.AlgorithmNamed(name); err != nil {
-			t.Fatal(err)
-		}
+		c.Algorithm = must.Get(limit.AlgorithmNamed(name))(t)
 		r, decisions := replayed(t, c)
 		alone[name], most[name] = &r.Rules[0], mostAllowed(t, log, decisions)
 	}

@@ -301,10 +301,7 @@ limits:
 	} {
 		x := replay.ExplainConfig{Config: replay.Config{Files: files, Format: "clf", Rules: file}, Value: c.value}
 		if c.at != "" {
-			var err error
-			if x.At, err = replay.ParseBound(c.at, nil); err != nil {
-				t.Fatal(err)
-			}
+			x.At = must.Get(replay.ParseBound(c.at, nil))(t)
 		}
 		got := mustExplain(t, x)
 		place := func(l replay.LogLine) string {

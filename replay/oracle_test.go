@@ -139,16 +139,11 @@ func ofOracle(t *testing.T, entry manifestEntry) string {
 // readFile returns the content of a file, decompressed.
 func readFile(t *testing.T, path string) []byte {
 	t.Helper()
-	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(os.Open(path))(t)
 	defer f.Close()
 	var in io.Reader = f
 	if strings.HasSuffix(path, ".gz") {
-		if in, err = gzip.NewReader(f); err != nil {
-			t.Fatal(err)
-		}
+		in = must.Get(gzip.NewReader(f))(t)
 	}
 	data := must.Get(io.ReadAll(in))(t)
 	return data

@@ -3,13 +3,11 @@ package window
 import (
 	"fmt"
 	"hash/maphash"
-	"math"
 	"math/rand/v2"
 	"os"
 	"runtime"
 	"slices"
 	"strconv"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -18,12 +16,9 @@ import (
 )
 
 // Keyed rows are read as a ratio to the performance floor of the same size in the same run: hash the key and add one to a
-// word at that place. On a machine with other load, BenchmarkKeyedRatio gives steadier figures: it takes turns and keeps
-// each row's best.
+// word at that place. LATELY_LONG=1 has up to 10 M keys.
 //
 //	go test -run '^$' -bench Keyed -cpu 1,2
-//
-//	LATELY_LONG=1 go test -run '^$' -bench KeyedRatio -cpu 1,2     up to 10 M keys
 
 // keyedDraws returns keys drawn as Zipf with exponent 1.1, or uniformly.
 func keyedDraws(zipf bool, keys int) []uint32 {
@@ -139,57 +134,6 @@ func BenchmarkKeyed(b *testing.B) {
 			}
 		}
 	}
-}
-
-// BenchmarkKeyedRatio has the rows take turns, with a goroutine a core, and
-// reports the best turn of each and its ratio to the floor's.
-func BenchmarkKeyedRatio(b *testing.B) {
-	const turn, turns = 1 << 17, 12
-	for _, keys := range keyedSizes() {
-		rows := keyedRows(b, keys)
-		for _, zipf := range []bool{true, false} {
-			draws := keyedDraws(zipf, keys)
-			b.Run(fmt.Sprintf("%s/keys=%d", dist(zipf), keys), func(b *testing.B) {
-				best := slices.Repeat([]float64{math.Inf(1)}, len(rows))
-				for round := range uint32(turns) {
-					for i, row := range rows {
-						took := keyedTurn(row, draws, turn, round*777_777+uint32(i)*10_007)
-						best[i] = min(best[i], took)
-					}
-				}
-				b.ReportMetric(0, "ns/op")
-				for i, row := range rows {
-					b.ReportMetric(best[i], row.name+"-ns")
-					b.ReportMetric(best[i]/best[0], row.name+"-x")
-				}
-			})
-		}
-	}
-}
-
-// keyedTurn returns the nanoseconds a call, all cores together.
-func keyedTurn(row keyedRow, draws []uint32, turn int, from uint32) float64 {
-	cores := runtime.GOMAXPROCS(0)
-	var ready atomic.Int32
-	var wg sync.WaitGroup
-	took := make([]time.Duration, cores)
-	for core := range cores {
-		wg.Go(func() {
-			buf := make([]byte, 0, 128) // no cache line of it is another goroutine's
-			at := from + uint32(core)*333_333
-			for ready.Add(1); ready.Load() < int32(cores); {
-				runtime.Gosched()
-			}
-			start := time.Now()
-			for range turn {
-				at++
-				row.do(benchKey(buf, draws[at%uint32(len(draws))]))
-			}
-			took[core] = time.Since(start)
-		})
-	}
-	wg.Wait()
-	return float64(slices.Max(took)) / float64(turn*cores)
 }
 
 // New keys: while the table grows, and at the budget, where each pushes another

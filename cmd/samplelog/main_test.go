@@ -15,9 +15,7 @@ import (
 func TestFlagsReachTheConfig(t *testing.T) {
 	var want bytes.Buffer
 	c := accesslogtest.Config{Lines: 1500, Seed: 9, Duration: 2 * time.Hour}
-	if _, err := accesslogtest.Write(&want, c); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(accesslogtest.Write(&want, c))(t)
 	var got, planted bytes.Buffer
 	args := []string{"-lines", "1500", "-seed", "9", "-duration", "2h"}
 	must.Do(t, run(args, &got, &planted))

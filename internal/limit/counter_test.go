@@ -102,37 +102,6 @@ func checkReset(t *testing.T, where string, s *subject, model *windowtest.Limit,
 	}
 }
 
-// TestWaitIsTrue has a lone client come back after each wait: it is allowed,
-// and would not have been a nanosecond before. All of 1e5 refusals must be
-// right.
-func TestWaitIsTrue(t *testing.T) {
-	rnd := randtest.New(t)
-	refusals := 20_000
-	if longTests() {
-		refusals = 100_000
-	}
-	for _, n := range []uint64{1, 5, 100, 128, 129, 1000} {
-		for _, c := range allKinds(n, 7*time.Second) {
-			s := newSubject(t, c)
-			now := rnd.Int64N(1e15)
-			for range refusals / 50 {
-				cost := 1 + rnd.Uint64N(min(s.Most(), 1+n/3))
-				for s.take(now, cost) {
-					now += rnd.Int64N(7e9 / int64(20*n))
-				}
-				wait := s.wait(now, cost)
-				if early := s.copy(); early.take(now+wait-1, cost) {
-					t.Fatalf("%+v: cost %d is allowed a nanosecond before the wait of %d ends", c, cost, wait)
-				}
-				now += wait
-				if !s.take(now, cost) {
-					t.Fatalf("%+v: cost %d is refused after the wait of %d", c, cost, wait)
-				}
-			}
-		}
-	}
-}
-
 // TestNothingIsUsedByZeroWords reads every kind of counter with words that are all zero, at any time.
 func TestNothingIsUsedByZeroWords(t *testing.T) {
 	for _, now := range []int64{-7e18, -1, 0, 1, 1e9, 1.8e18, 7e18} {

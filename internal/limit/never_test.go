@@ -132,20 +132,6 @@ func TestWorstCases(t *testing.T) {
 	}
 }
 
-// TestNeverTwoOfOne takes under limits of 1: no kind allows a second event within
-// a span of the first, but for the windows that are not about the last span.
-func TestNeverTwoOfOne(t *testing.T) {
-	rnd := randtest.New(t)
-	for _, c := range allKinds(1, time.Second) {
-		if c.Algorithm == limit.Calendar || c.Algorithm == limit.LeakyBucket {
-			continue
-		}
-		if tr := hammer(rnd, newSubject(t, c), int64(c.Span), 20_000); tr.worst != 1 {
-			t.Errorf("%+v: %d allowed in a window", c, tr.worst)
-		}
-	}
-}
-
 // TestGoodput compares how much each kind allows with Exact, at the limit and under a flood of ten times as much. Sliding
 // has to allow 97 %.
 func TestGoodput(t *testing.T) {

@@ -13,10 +13,7 @@ func TestRulesText(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rules.yaml")
 	text := func(s *Server) string { return string(s.engine.Rules().Text) }
 	c := Config{RESP: "127.0.0.1:0", HTTP: Off}
-	s, err := New(c, "test", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(New(c, "test", nil))(t)
 	if err := s.Reload(); err != nil || text(s) != "" {
 		t.Errorf("without a rules file: %q, %v", text(s), err)
 	}
@@ -29,9 +26,7 @@ func TestRulesText(t *testing.T) {
 		must.Do(t, os.WriteFile(path, []byte(step.text), 0o600))
 		if i == 0 {
 			c.RulesFiles = []string{path}
-			if s, err = New(c, "test", nil); err != nil {
-				t.Fatal(err)
-			}
+			s = must.Get(New(c, "test", nil))(t)
 			defer s.close()
 		} else if err := s.Reload(); (err == nil) != step.ok {
 			t.Errorf("step %d: %v", i, err)

@@ -27,17 +27,12 @@ type testReader struct {
 func newReader(t *testing.T, c Config, paths ...string) *testReader {
 	t.Helper()
 	r := &testReader{t: t, now: time.Now()}
-	format, err := accesslog.ParseFormat("csv:time=1@s,client=2")
-	if err != nil {
-		t.Fatal(err)
-	}
+	format := must.Get(accesslog.ParseFormat("csv:time=1@s,client=2"))(t)
 	for _, path := range paths {
 		c.Logs = append(c.Logs, Log{Path: path, Format: format})
 	}
 	c.Judge = func(ev *match.Event) { r.names = append(r.names, string(ev.Get(match.Client))) }
-	if r.Follower, err = New(c); err != nil {
-		t.Fatal(err)
-	}
+	r.Follower = must.Get(New(c))(t)
 	t.Cleanup(r.close)
 	return r
 }

@@ -44,10 +44,7 @@ func newJournalReader(t *testing.T, names ...string) *testReader {
 	for _, name := range names {
 		c.Logs = append(c.Logs, Log{Path: name})
 	}
-	var err error
-	if r.Follower, err = New(c); err != nil {
-		t.Fatal(err)
-	}
+	r.Follower = must.Get(New(c))(t)
 	t.Cleanup(r.close)
 	return r
 }

@@ -161,10 +161,7 @@ func TestDatesOfEitherOrder(t *testing.T) {
 			must.Do(t, os.WriteFile(path, []byte(line), 0o600))
 			followed := Log{Path: path, Zone: time.UTC}
 			if tt.format != "" {
-				var err error
-				if followed.Format, err = accesslog.ParseFormat(tt.format); err != nil {
-					t.Fatal(err)
-				}
+				followed.Format = must.Get(accesslog.ParseFormat(tt.format))(t)
 			}
 			var text bytes.Buffer
 			var got time.Time

@@ -276,19 +276,14 @@ func TestTLS(t *testing.T) {
 	for _, two := range []bool{false, true} {
 		transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}, ForceAttemptHTTP2: two}
 		client := &http.Client{Transport: transport}
-		r, err := client.Post(url+"/v1/login", "application/json", strings.NewReader(`{"token":"`+readToken+`"}`))
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(client.Post(url+"/v1/login", "application/json", strings.NewReader(`{"token":"`+readToken+`"}`)))(t)
 		r.Body.Close()
 		if r.StatusCode != 200 || !strings.Contains(r.Header.Get("Set-Cookie"), "; Secure") || r.ProtoMajor == 2 != two {
 			t.Errorf("%s %s %v", r.Proto, r.Status, r.Header)
 		}
 		stream := must.Get(http.NewRequest("GET", url+"/v1/events", nil))(t)
 		stream.Header.Set("X-Lately-Token", readToken)
-		if r, err = client.Do(stream); err != nil {
-			t.Fatal(err)
-		}
+		r = must.Get(client.Do(stream))(t)
 		first := make([]byte, 8)
 		if _, err := io.ReadFull(r.Body, first); err != nil || string(first) != ": lately" {
 			t.Errorf("%s: the stream begins with %q: %v", r.Proto, first, err)

@@ -111,10 +111,7 @@ func start(t testing.TB, c Config, pipe bool) *running {
 		r.pipe = newPipeListener()
 		l = r.pipe
 	} else {
-		var err error
-		if l, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
-			t.Fatal(err)
-		}
+		l = must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 		r.addr = l.Addr().String()
 	}
 	r.stop = serving(t, s, l)
