@@ -41,32 +41,21 @@ end
 
 -- trimRing removes the slots before the i-th, and what then comes first without a count.
 local function trimRing(s, i)
-  if s.sum == 0 then
-    clearRing(s)
-    return
-  end
+  if s.sum == 0 then return end
   while countAt(s, i) == 0 do i = i + 1 end
   if i > 0 then s.counts = sub(s.counts, i * s.bytes + 1) end
 end
 
 -- loadRing reads what saveRing returned, from the place i of body on.
 local function loadRing(s, body, i)
-  if i > #body then
-    clearRing(s)
-    return
-  end
   local at
   s.k, s.sum, s.bytes, at = unpack_('>I7I6B', body, i)
   s.counts = sub(body, at)
 end
 
-local function saveRing(s)
-  if s.sum == 0 then return '' end
-  return pack('>I7I6B', s.k, s.sum, s.bytes) .. s.counts
-end
+local function saveRing(s) return pack('>I7I6B', s.k, s.sum, s.bytes) .. s.counts end
 
 local function advanceRing(s, t)
-  if s.sum == 0 then return end
   local i, oldest = 0, oldestSlot(s)
   while s.sum > 0 and t >= last(s, oldest + i) + s.span do
     s.sum, i = s.sum - countAt(s, i), i + 1
@@ -98,8 +87,7 @@ local function tillRing(s, _, most)
   return last(s, oldestSlot(s) + i) + s.span
 end
 
-local function ringEnds(s, t)
-  if s.sum == 0 then return t end
+local function ringEnds(s)
   local i = ringLength(s) - 1
   while countAt(s, i) == 0 do i = i - 1 end
   return last(s, oldestSlot(s) + i) + s.span

@@ -11,7 +11,7 @@ end
 
 local function refundRing(s, _, at, cost)
   local k = number(s, at)
-  if s.sum == 0 or k > s.k or k < oldestSlot(s) then return 0 end
+  if k > s.k or k < oldestSlot(s) then return 0 end
   local taken = takeAt(s, k - oldestSlot(s), cost)
   trimRing(s, 0)
   return taken
@@ -22,7 +22,7 @@ local function refundOldestRing(s, _, cost)
   while taken < cost and s.sum > 0 and countAt(s, i) < s.full do
     taken, i = taken + takeAt(s, i, cost - taken), i + 1
   end
-  if s.counts ~= '' then trimRing(s, 0) end
+  trimRing(s, 0)
   return taken
 end
 
@@ -41,7 +41,7 @@ end
 -- clampRing counts the slots after that of t in that.
 local function clampRing(s, t)
   local k = number(s, t)
-  if s.sum == 0 or s.k <= k then return end
+  if s.k <= k then return end
   local times, counts = eachRing(s, t)
   clearRing(s)
   for i = 1, #times do chargeRing(s, times[i], counts[i]) end
