@@ -309,54 +309,56 @@ func (s *Store) reload(ctx context.Context, l *layout, newest string, lost bool)
 	return nil
 }
 
-// settleBans is about the bans of the copy that are not known in Redis. If they were lost, it writes them to the list again, and
-// then to their records; a record that could not be written is written the next time, unless it is of another form.
+// settleBans is about the bans of the copy that are not known in Redis: they were ended, or lost and are written again.
 func (s *Store) settleBans(ctx context.Context, l *layout, known map[string]bool, lost bool) error {
-	var records, listings []*call
 	var bans []ban.Ban
-	var errs []error
-	flush := func() {
-		errs = append(errs, s.exchange(ctx, l, listings))
-		held := make(map[string]*call)
-		for i, c := range listings {
-			if c.err == nil && c.data == banEnded {
-				s.remove(bans[i])
-			} else {
-				held[c.args[0]] = records[i]
-			}
-		}
-		errs = append(errs, s.exchange(ctx, l, slices.Collect(maps.Values(held))))
-		for name, c := range held {
-			s.unwritten.Delete(name)
-			if foreign := codeIs(c.err, "NEWERFORM") || codeIs(c.err, "WRONGTYPE"); c.err != nil && !foreign {
-				s.unwritten.Store(name, true)
-				s.unlisted.Store(true) // relist comes back to it
-			}
-		}
-		records, listings, bans = records[:0], listings[:0], bans[:0]
-	}
 	for b := range s.mirror.table.All(s.mirror.server() * 1000) {
 		rl := l.byID(b.Rule)
 		if rl == nil {
 			continue
 		}
 		name := rl.listed + string(b.Key)
-		if _, unwritten := s.unwritten.Load(name); known[name] && !(lost && unwritten) {
-			continue
-		}
-		if !lost {
+		switch _, unwritten := s.unwritten.Load(name); {
+		case known[name] && !(lost && unwritten):
+		case lost:
+			b.Memory = rl.memory
+			bans = append(bans, b)
+		default:
 			s.remove(b)
-			continue
-		}
-		b.Memory = rl.memory
-		record := s.banCall(l, rl, &b)
-		records, listings, bans = append(records, &record), append(listings, s.listing(l, rl, &b, b.Since/1000, true)), append(bans, b)
-		if len(bans) >= reassertBatch {
-			flush()
 		}
 	}
-	flush()
+	var errs []error
+	for some := range slices.Chunk(bans, reassertBatch) {
+		errs = append(errs, s.reassert(ctx, l, some))
+	}
 	return errors.Join(errs...)
+}
+
+// reassert writes bans to the list, and those that were not ended since to their records. A record that
+// could not be written is written the next time, unless it is of another form.
+func (s *Store) reassert(ctx context.Context, l *layout, bans []ban.Ban) error {
+	listings, records := make([]*call, len(bans)), make(map[string]*call)
+	for i := range bans {
+		listings[i] = s.listing(l, l.byID(bans[i].Rule), &bans[i], bans[i].Since/1000, true)
+	}
+	listed := s.exchange(ctx, l, listings)
+	for i, c := range listings {
+		if c.err == nil && c.data == banEnded {
+			s.remove(bans[i])
+			continue
+		}
+		record := s.banCall(l, l.byID(bans[i].Rule), &bans[i])
+		records[c.args[0]] = &record
+	}
+	written := s.exchange(ctx, l, slices.Collect(maps.Values(records)))
+	for name, c := range records {
+		s.unwritten.Delete(name)
+		if foreign := codeIs(c.err, "NEWERFORM") || codeIs(c.err, "WRONGTYPE"); c.err != nil && !foreign {
+			s.unwritten.Store(name, true)
+			s.unlisted.Store(true) // relist comes back to it
+		}
+	}
+	return errors.Join(listed, written)
 }
 
 // eachListed calls f for each entry of a part of the list, or of its changes.
