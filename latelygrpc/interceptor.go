@@ -57,11 +57,7 @@ func New(l *ratelimit.Limiter, c Config) (*Interceptor, error) {
 // Unary judges a unary call before its handler runs. It is a
 // grpc.UnaryServerInterceptor.
 func (i *Interceptor) Unary(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
-	c := i.calls.Get().(*Call)
-	c.FullMethod, c.Request, c.ctx, c.identity = info.FullMethod, request, ctx, i.identity
-	lease, err := i.judgeCall(c)
-	c.reset()
-	i.calls.Put(c)
+	lease, err := i.judge(ctx, info.FullMethod, request, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -72,16 +68,22 @@ func (i *Interceptor) Unary(ctx context.Context, request any, info *grpc.UnarySe
 // Stream judges a stream before its handler runs; the handler limits its messages,
 // see the package documentation. It is a grpc.StreamServerInterceptor.
 func (i *Interceptor) Stream(server any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
-	c := i.calls.Get().(*Call)
-	c.FullMethod, c.Stream, c.ctx, c.identity = info.FullMethod, info, ss.Context(), i.identity
-	lease, err := i.judgeCall(c)
-	c.reset()
-	i.calls.Put(c)
+	lease, err := i.judge(ss.Context(), info.FullMethod, nil, info)
 	if err != nil {
 		return err
 	}
 	defer lease.Done()
 	return handler(server, ss)
+}
+
+// judge judges a call, of which one of request and stream is nil.
+func (i *Interceptor) judge(ctx context.Context, method string, request any, stream *grpc.StreamServerInfo) (middleware.Lease, error) {
+	c := i.calls.Get().(*Call)
+	c.FullMethod, c.Request, c.Stream, c.ctx, c.identity = method, request, stream, ctx, i.identity
+	lease, err := i.judgeCall(c)
+	c.reset()
+	i.calls.Put(c)
+	return lease, err
 }
 
 // judgeCall judges c, sends metadata to its client, and waits for its turn. It returns an
@@ -104,19 +106,15 @@ func (i *Interceptor) judgeCall(c *Call) (lease middleware.Lease, err error) {
 	v := Verdict{Set: p.Set}
 	p.Fill(&c.judged, c)
 	v.Decision, v.Outcomes, lease = i.rules.Reserve(p, &c.judged, cost)
-	i.observe(c, v)
+	if i.config.Observe != nil {
+		i.config.Observe(c, v)
+	}
 	i.sendLimits(c, p, &v)
 	if err := i.outcome(c, p, &v); err != nil {
 		return lease, err
 	}
 	allowed = true
 	return lease, nil
-}
-
-func (i *Interceptor) observe(c *Call, v Verdict) {
-	if i.config.Observe != nil {
-		i.config.Observe(c, v)
-	}
 }
 
 // outcome returns the error of a refusal. If a leaky bucket queues the event, it waits
