@@ -21,8 +21,8 @@ type keptClient struct {
 // keptChunk is how many crawlers a record has at most.
 const keptChunk = 1024
 
-// Export yields records of the crawlers whose answers hold at now, for [Verifier.Import]. Their order does not change.
-func (v *Verifier) Export(now time.Time) iter.Seq[[]byte] {
+// ExportAt yields records of the crawlers whose answers hold at now, for [Verifier.ImportAt]. Their order does not change.
+func (v *Verifier) ExportAt(now time.Time) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		for chunk := range slices.Chunk(v.crawlersAt(now), keptChunk) {
 			data, err := json.Marshal(chunk)
@@ -49,9 +49,9 @@ func (v *Verifier) crawlersAt(now time.Time) (all []keptClient) {
 	return all
 }
 
-// Import adds the crawlers of a record whose answers hold at now, for a day at most, and returns the addresses of all. Those of
+// ImportAt adds the crawlers of a record whose answers hold at now, for a day at most, and returns the addresses of all. Those of
 // operators that are not verified are left out.
-func (v *Verifier) Import(now time.Time, record []byte) (all []netip.Prefix, err error) {
+func (v *Verifier) ImportAt(now time.Time, record []byte) (all []netip.Prefix, err error) {
 	var kept []keptClient
 	if err := json.Unmarshal(record, &kept); err != nil {
 		return all, fmt.Errorf("record of crawlers: %w", err)

@@ -31,11 +31,11 @@ func TestImport(t *testing.T) {
 
 	to := New(nil)
 	to.Use([]string{"google"})
-	records := slices.Collect(from.Export(now))
-	if len(records) != 1 || fmt.Sprint(records) != fmt.Sprint(slices.Collect(from.Export(now))) {
+	records := slices.Collect(from.ExportAt(now))
+	if len(records) != 1 || fmt.Sprint(records) != fmt.Sprint(slices.Collect(from.ExportAt(now))) {
 		t.Fatalf("%d records, or another order the second time", len(records))
 	}
-	verified := must.Get(to.Import(now, records[0]))(t)
+	verified := must.Get(to.ImportAt(now, records[0]))(t)
 	all := address.NewSet(verified...)
 	for client, want := range map[string]bool{"203.0.113.1": true, "203.0.113.2": false, "203.0.113.3": false, "203.0.113.4": false, "2001:db8::5": true, "203.0.113.6": false} {
 		if all.Contains([]byte(client)) != want {
@@ -49,10 +49,10 @@ func TestImport(t *testing.T) {
 	if all := address.NewSet(verified...); all.Contains([]byte("203.0.113.1")) || !all.Contains([]byte("2001:db8::5")) {
 		t.Error("an answer from another verifier does not end when it should")
 	}
-	if _, err := to.Import(now, []byte("{")); err == nil || !strings.Contains(err.Error(), "record of crawlers") {
+	if _, err := to.ImportAt(now, []byte("{")); err == nil || !strings.Contains(err.Error(), "record of crawlers") {
 		t.Errorf("a wrong record: %v", err)
 	}
-	if all, err := New(nil).Import(now, records[0]); err != nil || len(all) > 0 {
+	if all, err := New(nil).ImportAt(now, records[0]); err != nil || len(all) > 0 {
 		t.Errorf("a verifier that verifies nobody: %v", err)
 	}
 
@@ -62,8 +62,8 @@ func TestImport(t *testing.T) {
 		a := netip.AddrFrom4([4]byte{9, byte(i >> 16), byte(i >> 8), byte(i)})
 		many.known[a] = answer{now.Add(time.Hour), Client{a, "google", "host"}}
 	}
-	for record := range many.Export(now) {
-		must.Get(to.Import(now, record))(t)
+	for record := range many.ExportAt(now) {
+		must.Get(to.ImportAt(now, record))(t)
 	}
 	if len(to.known) != maxKnown {
 		t.Errorf("%d are kept, want %d", len(to.known), maxKnown)

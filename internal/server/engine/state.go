@@ -19,8 +19,8 @@ func (e *Engine) Save(now time.Time, add func(typ byte, data []byte) error) erro
 		e.settled.Save(w, now)
 		e.lives.Save(w, now, e.Now())
 	}
-	w.Chunks(state.Caller, nil, e.throttle.Export(now))
-	w.Chunks(state.Crawler, nil, e.crawlers.Export(now))
+	w.Chunks(state.Caller, nil, e.throttle.ExportAt(now))
+	w.Chunks(state.Crawler, nil, e.crawlers.ExportAt(now))
 	e.hot.Save(w, now)
 	w.Chunks(state.History, nil, e.history.Export())
 	e.counters.Save(w, now)
@@ -71,14 +71,14 @@ func (r *Restorer) Record(record journal.Record) error {
 	case state.Lives:
 		return r.e.lives.Restore(r.e.Now(), data)
 	case state.Crawler:
-		all, err := r.e.crawlers.Import(r.e.Now(), data)
+		all, err := r.e.crawlers.ImportAt(r.e.Now(), data)
 		if err != nil {
 			return err
 		}
 		r.e.exempt(all, nil)
 		return nil
 	case state.Caller:
-		return r.loader.Load(new(window.Imported), data, r.e.throttle.Import)
+		return r.loader.Load(new(window.Imported), data, r.e.throttle.ImportAt)
 	case state.Hot, state.HotKey, state.HotUses, state.Ignored:
 		return r.e.hot.Restore(r.loader, record)
 	case state.History:

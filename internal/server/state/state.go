@@ -29,7 +29,7 @@ const (
 	Ended   = 'e'
 	Caller  = 'r' // a chunk of throttle.Limiter.ExportAt: limits that callers brought
 	Settled = 's'
-	Crawler = 'c' // a chunk of crawlers.Verifier.Export
+	Crawler = 'c' // a chunk of crawlers.Verifier.ExportAt
 	Lives   = 'v' // has the time at which it was written
 )
 

@@ -18,7 +18,7 @@ func emptyThrottle(t testing.TB) *Limiter {
 }
 
 func exportedThrottle(th *Limiter, now time.Time) (chunks [][]byte) {
-	for chunk := range th.Export(now) {
+	for chunk := range th.ExportAt(now) {
 		chunks = append(chunks, bytes.Clone(chunk))
 	}
 	return chunks
@@ -46,7 +46,7 @@ func TestImportContinues(t *testing.T) {
 			lost := emptyThrottle(t)
 			b = emptyThrottle(t)
 			for _, chunk := range exportedThrottle(a, at) {
-				if did, err := b.Import(at, chunk); err != nil || did.Kept+did.Refused > 0 {
+				if did, err := b.ImportAt(at, chunk); err != nil || did.Kept+did.Refused > 0 {
 					t.Fatalf("%+v, %v", did, err)
 				}
 			}
@@ -67,10 +67,10 @@ func TestImportAfterClockWasSetBack(t *testing.T) {
 	a, b := emptyThrottle(t), emptyThrottle(t)
 	must.Get(a.TakeAt(second(7200), "k", 9, 10, time.Minute, 10))(t)
 	for _, chunk := range exportedThrottle(a, second(7210)) {
-		if did, err := b.Import(second(3600), chunk); did != (window.Imported{Keys: 1}) || err != nil {
+		if did, err := b.ImportAt(second(3600), chunk); did != (window.Imported{Keys: 1}) || err != nil {
 			t.Errorf("%+v, %v", did, err)
 		}
-		if did, err := b.Import(second(3600), chunk); did != (window.Imported{Kept: 1}) || err != nil {
+		if did, err := b.ImportAt(second(3600), chunk); did != (window.Imported{Kept: 1}) || err != nil {
 			t.Errorf("again: %+v, %v", did, err)
 		}
 	}
@@ -92,10 +92,10 @@ func FuzzImport(f *testing.F) {
 	f.Fuzz(func(t *testing.T, chunk []byte) {
 		for _, now := range []time.Time{second(100), second(151)} {
 			b, again := emptyThrottle(t), emptyThrottle(t)
-			b.Import(now, chunk)
-			b.Import(now, snapshot.Seal(bytes.Clone(chunk[:max(0, len(chunk)-4)])))
+			b.ImportAt(now, chunk)
+			b.ImportAt(now, snapshot.Seal(bytes.Clone(chunk[:max(0, len(chunk)-4)])))
 			for _, chunk := range exportedThrottle(b, now) {
-				must.Get(again.Import(now, chunk))(t)
+				must.Get(again.ImportAt(now, chunk))(t)
 			}
 		}
 	})

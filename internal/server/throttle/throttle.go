@@ -231,11 +231,11 @@ func (l *levels) Weight(r keytable.Record) uint64 {
 // will be empty, the count that was charged last, the rest, and whether the key was
 // limited or half full.
 
-// Export yields the buckets of all keys that are not empty at now, for
-// [Limiter.Import]. It is as [ratelimit.Limiter.ExportAt] in all: chunks of some 64 KiB, each
+// ExportAt yields the buckets of all keys that are not empty at now, for
+// [Limiter.ImportAt]. It is as [ratelimit.Limiter.ExportAt] in all: chunks of some 64 KiB, each
 // valid until the loop goes on; decisions go on meanwhile, and a key is of one
 // moment.
-func (t *Limiter) Export(now time.Time) iter.Seq[[]byte] {
+func (t *Limiter) ExportAt(now time.Time) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		written := keytable.Nanos(now, limit.MaxSpan)
 		w := snapshot.NewWriter(snapshot.Throttle, written, yield)
@@ -258,13 +258,13 @@ func appendEntry(dst, key []byte, r keytable.Record, now int64) []byte {
 	return snapshot.AppendBool(dst, r.Flag())
 }
 
-// Import restores what a chunk of [Limiter.Export] has. From now on decisions are
+// ImportAt restores what a chunk of [Limiter.ExportAt] has. From now on decisions are
 // those that would have been made without a restart; of the numbers of [window.Imported],
 // Bans and Unknown stay 0. If the clock was set back since the export, each bucket
 // has as long to drain as it had then. A key that is known already stays as it is.
 // The error says what is wrong with the chunk; what came before that in it has
 // been restored.
-func (t *Limiter) Import(now time.Time, chunk []byte) (done window.Imported, err error) {
+func (t *Limiter) ImportAt(now time.Time, chunk []byte) (done window.Imported, err error) {
 	_, r, written, err := snapshot.Open(chunk, snapshot.Throttle)
 	if err == nil && !snapshot.ValidTime(written, int64(limit.MaxSpan)) {
 		err = errors.New("chunk is damaged in its header")
