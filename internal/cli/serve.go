@@ -86,7 +86,7 @@ func registerSettings(flags *pflag.FlagSet, with func(name string) bool) setting
 func (fs settingFlags) set(config *server.Config) (err error) {
 	for i, s := range config.Settings() {
 		if values := fs[i].values; values != nil {
-			err = errors.Join(err, s.SetTexts(values))
+			err = errors.Join(err, s.SetText(values...))
 		}
 	}
 	return err

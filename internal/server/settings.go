@@ -46,24 +46,15 @@ func (s *Setting) Set(values ...string) error {
 	return nil
 }
 
-// SetText is Set from the text of a flag or a variable.
-func (s *Setting) SetText(value string) error {
-	if s.List {
-		return s.Set(strings.Split(value, s.separator())...)
+// SetText is Set from the text of a variable, or of a flag, which may be given several times.
+func (s *Setting) SetText(texts ...string) error {
+	switch {
+	case s.List && s.Lines:
+		texts = strings.Split(strings.Join(texts, "\n"), "\n")
+	case s.List:
+		texts = strings.Split(strings.Join(texts, ","), ",")
 	}
-	return s.Set(value)
-}
-
-// SetTexts is SetText of the values of a flag that is given several times.
-func (s *Setting) SetTexts(values []string) error {
-	return s.SetText(strings.Join(values, s.separator()))
-}
-
-func (s *Setting) separator() string {
-	if s.Lines {
-		return "\n"
-	}
-	return ","
+	return s.Set(texts...)
 }
 
 // Variable returns the name of the variable.
