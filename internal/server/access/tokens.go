@@ -117,15 +117,6 @@ func (t *Tokens) Equal(u *Tokens) bool {
 	return t.digest == u.digest
 }
 
-// Digest returns a hash of the tokens with their roles and names, the same for Tokens
-// that are Equal. It reveals nothing about a token.
-func (t *Tokens) Digest() [sha256.Size]byte {
-	if t == nil {
-		return [sha256.Size]byte{}
-	}
-	return t.digest
-}
-
 // Len returns the number of tokens.
 func (t *Tokens) Len() int {
 	if t == nil {

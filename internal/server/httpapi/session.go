@@ -27,7 +27,7 @@ type sessions struct {
 
 type session struct {
 	who    access.Identity
-	tokens [32]byte // digest of the tokens at the login
+	tokens *access.Tokens // at the login
 	began  time.Time
 }
 
@@ -51,7 +51,7 @@ func (s *sessions) begin(who access.Identity, tokens *access.Tokens) string {
 	if n >= maxSessions {
 		delete(s.all, oldest)
 	}
-	s.all[id] = session{who, tokens.Digest(), now}
+	s.all[id] = session{who, tokens, now}
 	return id
 }
 
@@ -61,7 +61,7 @@ func (s *sessions) identity(cookie string, tokens *access.Tokens) access.Identit
 	s.mu.Lock()
 	x, ok := s.all[cookie]
 	s.mu.Unlock()
-	if !ok || time.Since(x.began) >= sessionLife || x.tokens != tokens.Digest() {
+	if !ok || time.Since(x.began) >= sessionLife || !tokens.Equal(x.tokens) {
 		return access.Identity{}
 	}
 	return x.who
