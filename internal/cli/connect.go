@@ -145,6 +145,9 @@ func serverFailed(ctx context.Context, c *client.Client, err error) error {
 	if _, closed := errors.AsType[*net.OpError](err); closed || strings.Contains(err.Error(), "malformed HTTP") {
 		sentences[0] += ": must be the HTTP listener of a running server"
 	}
+	if _, unknown := errors.AsType[*tls.CertificateVerificationError](err); unknown {
+		sentences[0] += ": its certificate must be signed by a CA that the system trusts, or by one in --ca-file"
+	}
 	if answer, ok := errors.AsType[*client.Error](err); ok {
 		for _, m := range answer.Mistakes {
 			sentences = append(sentences, fmt.Sprintf("line %d, column %d: %s", m.Line, m.Column, m.Message))

@@ -3,6 +3,9 @@ package cli
 import (
 	"bytes"
 	"context"
+	"io"
+	"log"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -15,7 +18,8 @@ import (
 )
 
 // mistakes is command lines with one mistake each: the exit code, the arguments, and the answer, in which … stands
-// for any text. $HTTP and $RESP are the listeners of a server with rules.yaml, $LOCKED is a server with tokens.
+// for any text. $HTTP and $RESP are the listeners of a server with rules.yaml, $LOCKED is a server with tokens, $TLS one with
+// a certificate of its own.
 const mistakes = `
 2 sreve -> unknown command "sreve": did you mean serve?
 2 repaly access.log -> unknown command "repaly": did you mean replay?
@@ -80,6 +84,8 @@ const mistakes = `
 2 bans --addr $HTTP --for 1h -> unknown flag --for: it is a flag of ban; …
 1 status --addr 127.0.0.1:1 -> http://127.0.0.1:1: no connection: …: must be the HTTP listener of a running server
 1 status --addr $RESP -> http://$RESP: …: must be the HTTP listener of a running server
+1 status --addr http://$TLS -> http://$TLS: ERR the answer is 400 Bad Request: Client sent an HTTP request to an HTTPS server.
+1 status --addr https://$TLS -> https://$TLS: …: its certificate must be signed by a CA that the system trusts, or by one in --ca-file
 2 status --addr ftp://x -> --addr: server address: "ftp://x": must be http://HOST:PORT, https://HOST:PORT or unix:PATH, …
 1 status --addr $LOCKED -> $LOCKED: NOAUTH …token…
 1 reload --addr $LOCKED --token-file reader -> $LOCKED: NOPERM …role…
@@ -166,7 +172,11 @@ func TestMistakes(t *testing.T) {
 	must.Do(t, os.Chmod(filepath.Join(dir, "open-tokens"), 0o644))
 	t.Chdir(dir)
 	s, locked := serve(t, "--rules", "rules.yaml"), serve(t, "--rules", "rules.yaml", "--token-file", "tokens")
-	fill := strings.NewReplacer("$HTTP", s.http, "$PORT", strings.TrimPrefix(s.http, "http://"), "$RESP", s.resp, "$LOCKED", locked.http, "$ESC", "\x1b", "$LONG", strings.Repeat("x", 256))
+	encrypted := httptest.NewUnstartedServer(nil)
+	encrypted.Config.ErrorLog = log.New(io.Discard, "", 0)
+	encrypted.StartTLS()
+	defer encrypted.Close()
+	fill := strings.NewReplacer("$TLS", encrypted.Listener.Addr().String(), "$HTTP", s.http, "$PORT", strings.TrimPrefix(s.http, "http://"), "$RESP", s.resp, "$LOCKED", locked.http, "$ESC", "\x1b", "$LONG", strings.Repeat("x", 256))
 	lines := strings.Split(strings.TrimSpace(mistakes), "\n")
 	for _, line := range lines {
 		line = fill.Replace(line)
