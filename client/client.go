@@ -71,15 +71,15 @@ type Client struct {
 // addr or c and what it must be.
 func New(addr string, c Config) (*Client, error) {
 	path, unix := socketPath(addr)
+	if unix && (path == "" || c.HTTPClient != nil || c.TLS != nil) {
+		return nil, fmt.Errorf("server address: %q: must be unix:PATH with an absolute path, without Config.HTTPClient and Config.TLS", addr)
+	}
 	if unix {
 		addr = "http://localhost"
 	}
 	u, err := parse(addr)
 	if err != nil {
 		return nil, err
-	}
-	if unix && (path == "" || c.HTTPClient != nil || c.TLS != nil) {
-		return nil, fmt.Errorf("server address: unix:%s: must be unix:PATH with an absolute path, without Config.HTTPClient and Config.TLS", path)
 	}
 	if c.TLS != nil && c.HTTPClient != nil {
 		return nil, errors.New("Config.TLS and Config.HTTPClient: both set: must be one of them, since an HTTPClient has a TLS configuration of its own")
@@ -96,24 +96,31 @@ func New(addr string, c Config) (*Client, error) {
 	c.Timeout = cmp.Or(c.Timeout, defaultTimeout)
 	client := &Client{base: u.Scheme + "://" + u.Host + strings.TrimRight(u.EscapedPath(), "/"), config: c}
 	client.addr = client.base
+	if unix {
+		client.addr = "unix:" + path
+	}
 	if c.HTTPClient != nil {
 		client.http = *c.HTTPClient
 	} else {
-		transport := http.DefaultTransport.(*http.Transport).Clone()
-		transport.TLSClientConfig = c.TLS
-		transport.MaxIdleConnsPerHost = idleConnections
-		if unix {
-			client.addr = "unix:" + path
-			transport.Proxy = nil
-			transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
-				return new(net.Dialer).DialContext(ctx, "unix", path)
-			}
-		}
-		client.http.Transport = transport
+		client.http.Transport = newTransport(c.TLS, path)
 	}
 	client.http.Timeout = 0
 	client.http.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return client, nil
+}
+
+// newTransport returns the default transport, to the Unix socket at path unless that is "".
+func newTransport(c *tls.Config, path string) *http.Transport {
+	t := http.DefaultTransport.(*http.Transport).Clone()
+	t.TLSClientConfig = c
+	t.MaxIdleConnsPerHost = idleConnections
+	if path != "" {
+		t.Proxy = nil
+		t.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", path)
+		}
+	}
+	return t
 }
 
 func parse(addr string) (*url.URL, error) {

@@ -13,6 +13,7 @@ import (
 	"net/netip"
 	"os"
 	"reflect"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -507,7 +508,7 @@ func TestUnixSockets(t *testing.T) {
 		addr string
 		c    Config
 	}{{"unix:", Config{}}, {"unix:h", Config{}}, {web, Config{TLS: new(tls.Config)}}, {web, Config{HTTPClient: new(http.Client)}}} {
-		if _, err := New(x.addr, x.c); err == nil || !strings.Contains(err.Error(), "must be unix:PATH with an absolute path") {
+		if _, err := New(x.addr, x.c); err == nil || !strings.Contains(err.Error(), strconv.Quote(x.addr)+": must be unix:PATH with an absolute path") {
 			t.Errorf("%s, %+v: %v", x.addr, x.c, err)
 		}
 	}
