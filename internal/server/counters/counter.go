@@ -7,12 +7,12 @@ import (
 	"fmt"
 	"slices"
 	"time"
-	"unsafe"
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/event/when"
 	"github.com/lately-go/lately/internal/rule/rulevalue"
 	"github.com/lately-go/lately/internal/server/apierror"
+	"github.com/lately-go/lately/internal/server/keys"
 	"github.com/lately-go/lately/internal/server/state"
 	"github.com/lately-go/lately/latelyredis"
 	"github.com/lately-go/lately/match"
@@ -71,9 +71,9 @@ func (c *Counter) count(e *match.Event, t time.Time, key []byte) []byte {
 // addAt adds n to a key: at t, or now if c is shared. It reports false if there is no memory.
 func (c *Counter) addAt(t time.Time, key []byte, n uint64) bool {
 	if c.shared != nil {
-		return c.shared.Add(view(key), n)
+		return c.shared.Add(keys.View(key), n)
 	}
-	return c.table.AddAt(t, view(key), n)
+	return c.table.AddAt(t, keys.View(key), n)
 }
 
 // counts returns the table of c, and the time at which to read it: t, or now if c is shared.
@@ -99,7 +99,7 @@ func (c *Counter) Sum(key []byte, span time.Duration) (api.Count, time.Duration,
 		return api.Count{}, 0, err
 	}
 	table, now := c.counts(c.all.config.Now())
-	n, err := table.CountAt(now, view(key), span)
+	n, err := table.CountAt(now, keys.View(key), span)
 	if err != nil {
 		return api.Count{}, 0, apierror.New(api.BadArg, "%v", err)
 	}
@@ -128,9 +128,6 @@ func slotsOf(reading window.Reading, span time.Duration, oldest uint64) []api.Sl
 	}
 	return slots
 }
-
-// view returns b as a string that is valid until b changes.
-func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
 // A savedCounter names a counter, with what its counts depend on.
 type savedCounter struct {

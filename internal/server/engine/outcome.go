@@ -13,6 +13,7 @@ import (
 	"github.com/lately-go/lately/internal/event/when"
 	"github.com/lately-go/lately/internal/server/apierror"
 	"github.com/lately-go/lately/internal/server/keptevents"
+	"github.com/lately-go/lately/internal/server/keys"
 	"github.com/lately-go/lately/internal/server/reservations"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
@@ -29,17 +30,17 @@ func checkAnswer(ev *match.Event) error {
 		return apierror.New(api.BadArg, "status, size, duration: all missing: an outcome must have one of them")
 	}
 	if len(status) > 0 {
-		if n, err := strconv.Atoi(view(status)); err != nil || len(status) != 3 || n < 100 || n > 599 {
+		if n, err := strconv.Atoi(keys.View(status)); err != nil || len(status) != 3 || n < 100 || n > 599 {
 			return apierror.New(api.BadArg, "status: %.16q: must be 100 to 599", status)
 		}
 	}
 	if len(size) > 0 {
-		if _, err := strconv.ParseUint(view(size), 10, 64); err != nil || len(size) > maxDigits {
+		if _, err := strconv.ParseUint(keys.View(size), 10, 64); err != nil || len(size) > maxDigits {
 			return apierror.New(api.BadArg, "size: %.32q: must be a number of bytes", size)
 		}
 	}
 	if len(duration) > 0 {
-		if d, err := strconv.ParseFloat(view(duration), 64); err != nil || !(d >= 0) || d > 1e9 {
+		if d, err := strconv.ParseFloat(keys.View(duration), 64); err != nil || !(d >= 0) || d > 1e9 {
 			return apierror.New(api.BadArg, "duration: %.32q: must be a number of seconds", duration)
 		}
 	}

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"time"
-	"unsafe"
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/ratelimit"
@@ -27,6 +26,3 @@ func EpochMillis(t time.Time) int64 {
 	}
 	return ms
 }
-
-// view returns b as a string that is valid until b changes.
-func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"sync/atomic"
 	"time"
-	"unsafe"
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/hotkey"
@@ -64,7 +63,7 @@ func (r *Report) Count(process string) (n int) {
 	now, begin := r.k.config.Now(), 0
 	var late, ignored, dropped uint64
 	for _, record := range r.records {
-		key := view(r.keys[begin:record.end])
+		key := keys.View(r.keys[begin:record.end])
 		begin = record.end
 		if record.age >= r.rule.Span { // no window has it any more
 			late++
@@ -97,13 +96,10 @@ func (r *Report) count(now time.Time, key string, record counted, process string
 	}
 	if edge.Until.After(now) {
 		r.id = appendID(r.id[:0], r.rule.Name, key, process)
-		r.k.past.processes.AddAt(now, view(r.id), record.n)
+		r.k.past.processes.AddAt(now, keys.View(r.id), record.n)
 	}
 	return err
 }
-
-// view returns b as a string that is valid until b changes.
-func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
 // use is what clients report under a hot rule. It is kept when the rule changes.
 type use struct {

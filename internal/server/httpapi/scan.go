@@ -4,10 +4,10 @@ import (
 	"encoding/json"
 	"strings"
 	"time"
-	"unsafe"
 
 	"github.com/lately-go/lately/internal/event/keyvalue"
 	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/internal/server/keys"
 	"github.com/lately-go/lately/match"
 )
 
@@ -71,7 +71,7 @@ func (s *scan) text() ([]byte, bool) {
 // view is text as a string that is valid as long as the body.
 func (s *scan) view() (string, bool) {
 	b, ok := s.text()
-	return view(b), ok
+	return keys.View(b), ok
 }
 
 // number returns the number that is next, if it is a whole one of at most 15 digits.
@@ -189,7 +189,7 @@ func (s *scan) event(ev *match.Event) bool {
 		if n++; !ok || n > maxFields || len(name) == 0 {
 			return false
 		}
-		ev.SetNamed(view(name), value)
+		ev.SetNamed(keys.View(name), value)
 		return true
 	})
 }
@@ -202,7 +202,7 @@ func (s *scan) key(dst []string) ([]string, bool) {
 		if !ok {
 			return dst, false
 		}
-		if dst = append(dst, view(text)); !list || s.is(']') {
+		if dst = append(dst, keys.View(text)); !list || s.is(']') {
 			return dst, true
 		}
 		if !s.is(',') {
@@ -220,6 +220,3 @@ func appendText(dst []byte, s string) []byte {
 	}
 	return append(append(append(dst, '"'), s...), '"')
 }
-
-// view returns b as a string that is valid until b changes.
-func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }

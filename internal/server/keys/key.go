@@ -8,6 +8,7 @@ package keys
 
 import (
 	"strings"
+	"unsafe"
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server/apierror"
@@ -82,3 +83,6 @@ func Check(k *match.Key, key []byte) error {
 func tooLong(field string, n int) error {
 	return apierror.New(api.BadArg, "%s: %d bytes: must be at most %d in the key of a rule or counter", field, n, Max)
 }
+
+// View returns b, of a key or another part of a request, as a string that is valid until b changes.
+func View(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }

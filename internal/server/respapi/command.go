@@ -3,13 +3,13 @@ package respapi
 import (
 	"strings"
 	"time"
-	"unsafe"
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/resp"
 	"github.com/lately-go/lately/internal/rule/rulevalue"
 	"github.com/lately-go/lately/internal/server/access"
 	"github.com/lately-go/lately/internal/server/apierror"
+	"github.com/lately-go/lately/internal/server/keys"
 )
 
 // A command is one that clients can send. Dispatch, roles, COMMAND and its help come
@@ -87,7 +87,7 @@ func (t *commandTable) named(name []byte) *command {
 func (t *commandTable) find(args [][]byte) (*command, error) {
 	c := t.named(args[0])
 	if c == nil {
-		return nil, apierror.New(api.Failed, "unknown command '%.64s'; %s", args[0], instead(view(args[0])))
+		return nil, apierror.New(api.Failed, "unknown command '%.64s'; %s", args[0], instead(keys.View(args[0])))
 	}
 	if len(args) < c.least || len(args) > c.most && c.most > 0 {
 		return nil, badArg("wrong number of arguments for '%s': %s", c.name, c.line())
@@ -113,7 +113,7 @@ func instead(name string) string {
 
 // isWord reports whether b is word, which is ASCII, in any case.
 func isWord(b []byte, word string) bool {
-	return len(b) == len(word) && strings.EqualFold(view(b), word)
+	return len(b) == len(word) && strings.EqualFold(keys.View(b), word)
 }
 
 // optional returns the value of an option after two arguments of a command, or nil.
@@ -152,7 +152,7 @@ func readInt(what string, b []byte, least, most int64) (int64, error) {
 
 // readDuration reads a duration of the form that rules files have.
 func readDuration(what string, b []byte) (d time.Duration, err error) {
-	if d, err = rulevalue.ParseDuration(view(b)); err != nil {
+	if d, err = rulevalue.ParseDuration(keys.View(b)); err != nil {
 		return 0, badArg("%s: '%.32s': must be a duration of 1ms to 3650d, such as 500ms, 10m, 1h30m or 7d", what, b)
 	}
 	return d, nil
@@ -165,8 +165,5 @@ func copies(args [][]byte) (texts []string) {
 	}
 	return texts
 }
-
-// view returns b as a string, which must not be kept.
-func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
 func badArg(format string, args ...any) error { return apierror.New(api.BadArg, format, args...) }

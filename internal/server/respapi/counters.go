@@ -36,7 +36,7 @@ func add(c *conn, args [][]byte) error {
 			return err
 		}
 	}
-	if err := c.session.Add(view(args[1]), uint64(n), view(args[2])); err != nil {
+	if err := c.session.Add(keys.View(args[1]), uint64(n), keys.View(args[2])); err != nil {
 		return err
 	}
 	c.w.OK()
@@ -58,7 +58,7 @@ func count(c *conn, args [][]byte) error {
 	if err != nil {
 		return err
 	}
-	count, perSecond, err := c.session.Count(view(args[1]), span, view(args[2]))
+	count, perSecond, err := c.session.Count(keys.View(args[1]), span, keys.View(args[2]))
 	switch {
 	case err != nil:
 	case isWord(args[0], "rate"):
@@ -78,7 +78,7 @@ func top(c *conn, args [][]byte) error {
 	if err != nil {
 		return err
 	}
-	most, err := c.s.Engine.Top(view(args[1]), int(n), span, keys.Filter{})
+	most, err := c.s.Engine.Top(keys.View(args[1]), int(n), span, keys.Filter{})
 	if err != nil {
 		return err
 	}

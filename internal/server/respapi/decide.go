@@ -80,7 +80,7 @@ func check(c *conn, args [][]byte) error {
 		err = badArg("RESERVE, OUTCOME: must be left out of an outcome, which counts what has ended")
 	}
 	if outcome && byID {
-		terms.ByID, terms.ID = true, view(args[1])
+		terms.ByID, terms.ID = true, keys.View(args[1])
 	}
 	if err == nil {
 		err = c.session.Prepare(ev)
@@ -110,7 +110,7 @@ func fillEvent(ev *match.Event, args [][]byte) (terms engine.Terms, cost uint64,
 			err = badArg("field %d has no name", fields+1)
 		default:
 			if fields++; fields <= maxFields {
-				ev.SetNamed(view(name), value)
+				ev.SetNamed(keys.View(name), value)
 			}
 		}
 	}
@@ -184,7 +184,7 @@ func reserve(c *conn, args [][]byte) error {
 func (c *conn) queueTake(args [][]byte, terms engine.Terms) error {
 	cost, terms, err := termsOf(args, terms)
 	if err == nil {
-		err = c.session.QueueTake(view(args[1]), cost, terms, view(args[2]))
+		err = c.session.QueueTake(keys.View(args[1]), cost, terms, keys.View(args[2]))
 	}
 	return c.couldQueue(err)
 }
@@ -193,7 +193,7 @@ func (c *conn) queueTake(args [][]byte, terms engine.Terms) error {
 func charge(c *conn, args [][]byte) error {
 	cost, err := costOf(args)
 	if err == nil {
-		err = c.session.Charge(view(args[1]), cost, view(args[2]))
+		err = c.session.Charge(keys.View(args[1]), cost, keys.View(args[2]))
 	}
 	if err == nil {
 		c.w.OK()
@@ -210,7 +210,7 @@ func settle(c *conn, args [][]byte) error {
 	if err != nil {
 		return err
 	}
-	settled, err := c.session.Settle(view(args[1]), uint64(n))
+	settled, err := c.session.Settle(keys.View(args[1]), uint64(n))
 	if err == nil {
 		c.w.Int(oneIf(settled))
 	}
@@ -278,9 +278,9 @@ func giveBack(c *conn, args [][]byte) error {
 	switch {
 	case err != nil:
 	case isWord(args[0], "release"):
-		n, err = c.session.Release(view(args[1]), n, view(args[2]))
+		n, err = c.session.Release(keys.View(args[1]), n, keys.View(args[2]))
 	default:
-		n, err = c.session.Refund(view(args[1]), n, view(args[2]))
+		n, err = c.session.Refund(keys.View(args[1]), n, keys.View(args[2]))
 	}
 	if err == nil {
 		c.w.Int(wireCount(n))
@@ -297,7 +297,7 @@ func reset(c *conn, args [][]byte) error {
 	case 2:
 		return badArg("wrong number of arguments for 'reset': RESET rule key, or RESET alone")
 	}
-	if err := c.session.Reset(view(args[1]), view(args[2])); err != nil {
+	if err := c.session.Reset(keys.View(args[1]), keys.View(args[2])); err != nil {
 		return err
 	}
 	c.audit("key reset", "rule", string(args[1]), "key", keys.Text(c.s.Engine.Listed(string(args[1]), []string{string(args[2])})))
@@ -319,7 +319,7 @@ func throttle(c *conn, args [][]byte) error {
 		}
 	}
 	period := time.Duration(numbers[2]) * time.Second
-	d, err := c.session.Throttle(view(args[1]), uint64(numbers[0]), uint64(numbers[1]), period, uint64(numbers[3]))
+	d, err := c.session.Throttle(keys.View(args[1]), uint64(numbers[0]), uint64(numbers[1]), period, uint64(numbers[3]))
 	if err != nil {
 		return err
 	}
@@ -355,7 +355,7 @@ var throttleArgs = [4]struct {
 func del(c *conn, args [][]byte) error {
 	n := int64(0)
 	for _, key := range args[1:] {
-		if c.session.Delete(view(key)) {
+		if c.session.Delete(keys.View(key)) {
 			n++
 		}
 	}

@@ -87,7 +87,7 @@ func (c *conn) writeHot(k *api.HotKey) {
 // reportHot counts records of keys that a client has counted. A wrong record refuses all.
 func reportHot(c *conn, args [][]byte) error {
 	r := &c.report
-	if err := c.s.Engine.Hot().Begin(r, view(args[1])); err != nil {
+	if err := c.s.Engine.Hot().Begin(r, keys.View(args[1])); err != nil {
 		return err
 	}
 	fields := r.Fields()
@@ -118,7 +118,7 @@ func (c *conn) addRecord(r *hotkeys.Report, record [][]byte) error {
 	}
 	c.values = c.values[:0]
 	for _, v := range key {
-		c.values = append(c.values, view(v))
+		c.values = append(c.values, keys.View(v))
 	}
 	return r.Add(uint64(n), time.Duration(age)*time.Millisecond, c.values...)
 }

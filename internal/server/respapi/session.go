@@ -4,6 +4,7 @@ import (
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server/access"
 	"github.com/lately-go/lately/internal/server/apierror"
+	"github.com/lately-go/lately/internal/server/keys"
 )
 
 // connectionCommands are about the connection.
@@ -163,7 +164,7 @@ func (c *conn) reset() {
 func ping(c *conn, args [][]byte) error {
 	message := ""
 	if len(args) == 2 {
-		message = view(args[1])
+		message = keys.View(args[1])
 	}
 	switch {
 	case c.sub != nil && c.w.Version() == 2:
