@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -68,11 +69,12 @@ func (e *events) checkRules() error {
 	}
 	for _, j := range e.judgings {
 		for i, rule := range j.ruleset.rules() {
-			why := e.lacking(rule, j.columns[i])
+			unmatched := e.unmatched(rule)
+			why := cmp.Or(unmatched, e.noKey(rule.key, j.columns[i]))
 			if why == "" {
 				continue
 			}
-			refuses := i < len(j.limits.Rules()) && j.requires(rule.key) && e.unmatched(rule) == ""
+			refuses := i < len(j.limits.Rules()) && j.requires(rule.key) && unmatched == ""
 			if refuses {
 				why += ": it refuses every event that matches it"
 			}
@@ -111,16 +113,6 @@ func (e *events) absent(field string) string {
 		return "no event has the field: " + unknownField(field, fields)
 	}
 	return fmt.Sprintf("no event has the field %s; fields of such a log are %s", field, strings.Join(fields, ", "))
-}
-
-// lacking returns what keeps a rule from matching any event of the log: a field that no
-// event has, or a key of fields that no event has together. It is empty if some event
-// may match.
-func (e *events) lacking(rule commonRule, keys *keyColumn) string {
-	if why := e.unmatched(rule); why != "" {
-		return why
-	}
-	return e.noKey(rule.key, keys)
 }
 
 // unmatched returns why the condition of a rule holds for no event, or "".

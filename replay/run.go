@@ -191,58 +191,62 @@ func (r *run) nextLog() (next *logFile) {
 	return next
 }
 
-// nextBlock reads the next block of a file, in buf. It returns false at the end of the
-// file. A problem with it is kept.
+// nextBlock reads the next block of a file, in buf. At the end of the file it closes that and returns false. A problem
+// with it is kept.
 func (r *run) nextBlock(l *logFile, buf []byte) (b block, ok bool) {
-	fail := func(err error) (block, bool) {
-		if err != nil {
-			l.problems = append(l.problems, err)
-		}
-		if l.source != nil {
-			l.source.file.Close()
-		}
-		return block{}, false
+	b, ok, err := r.readBlock(l, buf)
+	if err != nil {
+		l.problems = append(l.problems, err)
 	}
+	if !ok && l.source != nil {
+		l.source.file.Close()
+	}
+	return b, ok
+}
+
+func (r *run) readBlock(l *logFile, buf []byte) (b block, ok bool, err error) {
 	if l.source == nil {
-		src, err := r.open(l.path)
-		if err != nil {
-			return fail(err)
+		if l.source, err = r.open(l.path); err != nil {
+			return b, false, err
 		}
-		l.source, l.modified, l.chunker = src, src.modified, lineChunker{src: src}
+		l.modified, l.chunker = l.source.modified, lineChunker{src: l.source}
 	}
 	data, tooLong := l.chunker.next(buf)
 	if !l.hasLines { // programs on Windows write a byte order mark before the first line
 		data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	}
-	failure := l.chunker.failure()
 	if len(data) == 0 && !tooLong {
-		if failure != nil {
-			return fail(readError(l.path, failure))
+		if failure := l.chunker.failure(); failure != nil {
+			return b, false, readError(l.path, failure)
 		}
 		if l.hasLines && !l.hasData { // each line is too long to tell the format from
-			var err error
 			l.format, err = r.formatOf(l.path, nil)
-			return fail(err)
 		}
-		return fail(nil)
+		return b, false, err
 	}
 	l.hasLines = true
 	if len(data) > 0 && !l.hasData {
-		l.hasData = true
-		l.firstLine = firstLine(data)
-		var err error
-		if l.format, err = r.formatOf(l.path, data); err != nil {
-			if failure != nil { // the cause, perhaps
-				l.problems = append(l.problems, readError(l.path, failure))
-			}
-			return fail(err)
+		if err := r.begin(l, data); err != nil {
+			return b, false, err
 		}
-		l.next = l.format
-		_, l.eitherOrder = l.format.EitherOrder(data, time.Time{})
 	}
 	b = block{file: l.number, format: l.next, data: data, tooLong: tooLong}
 	l.next = l.next.After(data)
-	return b, true
+	return b, true, nil
+}
+
+// begin finds the format of a file whose first lines are data.
+func (r *run) begin(l *logFile, data []byte) (err error) {
+	l.hasData, l.firstLine = true, firstLine(data)
+	if l.format, err = r.formatOf(l.path, data); err != nil {
+		if failure := l.chunker.failure(); failure != nil { // the cause, perhaps
+			l.problems = append(l.problems, readError(l.path, failure))
+		}
+		return err
+	}
+	l.next = l.format
+	_, l.eitherOrder = l.format.EitherOrder(data, time.Time{})
+	return nil
 }
 
 // lacksYear reports whether a log that begins with sample has a line whose time has no year.
