@@ -55,8 +55,9 @@ type feeder struct {
 // A feedReport is what a feeder has done.
 type feedReport struct {
 	api.FeedResult
-	TooLong  uint64 `json:"too_long"` // events that were not sent
-	Sessions uint64 `json:"sessions"` // of the feed: one, and one more after each failure
+	TooLong     uint64 `json:"too_long"`     // events that were not sent
+	Sessions    uint64 `json:"sessions"`     // of the feed: one, and one more after each failure
+	AnswersLost uint64 `json:"answers_lost"` // batches that the server has judged, whose events the other numbers lack
 }
 
 // errBehind means that the server lost events it had acknowledged: it was restarted from an older
@@ -96,7 +97,7 @@ func (c *followCommand) toServer(cmd *cobra.Command, config *server.Config) erro
 		return notWritten(writeJSON(cmd.OutOrStdout(), &f.report))
 	}
 	r := &f.report
-	_, err = fmt.Fprintf(cmd.OutOrStdout(), "events: %d, refused: %d, bans: %d, too long: %d, sessions: %d\n", r.Events, r.Refused, r.Bans, r.TooLong, r.Sessions)
+	_, err = fmt.Fprintf(cmd.OutOrStdout(), "events: %d, refused: %d, bans: %d, too long: %d, sessions: %d, answers lost: %d\n", r.Events, r.Refused, r.Bans, r.TooLong, r.Sessions, r.AnswersLost)
 	return notWritten(err)
 }
 
@@ -197,6 +198,8 @@ func (f *feeder) send(ctx context.Context, b *api.FeedBatch) error {
 		}
 		switch {
 		case bytes.Equal(f.state, b.State): // only the answer was lost
+			f.until = b.Until
+			f.report.AnswersLost++
 			return nil
 		case !bytes.Equal(f.state, before):
 			return errBehind

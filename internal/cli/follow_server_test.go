@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -22,6 +23,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/client"
 	"github.com/lately-go/lately/internal/test/freeport"
 	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
@@ -275,6 +278,27 @@ func TestFollowServerBadNetwork(t *testing.T) {
 	}
 	if !strings.Contains(status, `"file":"web-1:`+log.path+`"`) {
 		t.Errorf("the status is %s", status)
+	}
+}
+
+// TestFollowServerLosesAnswer counts a batch that the server has judged, and whose answer is lost.
+func TestFollowServerLosesAnswer(t *testing.T) {
+	state := []byte("{}")
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/v1/feeds/open" {
+			panic(http.ErrAbortHandler)
+		}
+		w.Header().Set("Content-Type", "application/json")
+		must.Do(t, json.NewEncoder(w).Encode(api.Feed{Session: "s", State: state}))
+	}))
+	defer front.Close()
+	c := must.Get(client.New(front.URL, client.Config{}))(t)
+	defer c.Close()
+	f := &feeder{client: c, log: slog.New(slog.DiscardHandler)}
+	until := time.Now().UTC()
+	must.Do(t, f.send(t.Context(), &api.FeedBatch{State: state, Until: until}))
+	if want := (feedReport{Sessions: 1, AnswersLost: 1}); f.report != want || f.until != until {
+		t.Errorf("%+v until %v, want %+v until %v", f.report, f.until, want, until)
 	}
 }
 
