@@ -1,7 +1,7 @@
 // Package client has two clients for lately servers. A [Fleet] is for decisions in the path
 // of every request: it spreads keys over several servers, and its callers share one RESP
-// connection to each. A [Client] has the whole HTTP API of one server, also through HTTP
-// proxies.
+// connection to each. A [Client] uses the HTTP API of one server, also through HTTP proxies:
+// it makes decisions, and administers bans, counters and rules.
 //
 //	f, err := client.NewFleet(client.FleetConfig{Nodes: []string{"10.0.0.1:7379", "10.0.0.2:7379"}})
 //	...
