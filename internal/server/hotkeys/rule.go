@@ -57,10 +57,7 @@ func (all Rules) prepare(next *hotkey.Rule, budget int64) (*hotRule, error) {
 	if err != nil {
 		return nil, err
 	}
-	counted, err := d.Rule(next.Name)
-	if err != nil {
-		return nil, err
-	}
+	counted, _ := d.Rule(next.Name) // its only one
 	r := &hotRule{Rule: *next, fields: len(next.Key.Fields()), answers: when.NeedsAnswer(&next.When), detector: d, keys: counted}
 	if was, err := all.named(next.Name); err == nil {
 		r.use = was.use

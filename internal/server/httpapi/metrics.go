@@ -17,14 +17,11 @@ import (
 )
 
 // newMetrics returns the handler of /metrics.
-func newMetrics(s *Server) (http.Handler, error) {
-	limits, err := latelyprom.New(s.Engine.Limiter(), latelyprom.Config{})
-	if err != nil {
-		return nil, err
-	}
+func newMetrics(s *Server) http.Handler {
+	limits, _ := latelyprom.New(s.Engine.Limiter(), latelyprom.Config{}) // only labels can be wrong
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(limits, collector{s}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{DisableCompression: true, MaxRequestsInFlight: 4}), nil
+	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{DisableCompression: true, MaxRequestsInFlight: 4})
 }
 
 func scrape(c *call) error {

@@ -126,12 +126,7 @@ func New(c Config) (*Server, error) {
 	if s.files, err = readFiles(console.Files); err != nil {
 		return nil, fmt.Errorf("the console: %w", err)
 	}
-	if s.document, err = newDocument(s.Version); err != nil {
-		return nil, err
-	}
-	if s.metrics, err = newMetrics(s); err != nil {
-		return nil, err
-	}
+	s.document, s.metrics = newDocument(s.Version), newMetrics(s)
 	s.calls.New = func() any { return &call{s: s, session: s.Engine.Session(), latency: s.Latency.Part()} }
 	return s, nil
 }
