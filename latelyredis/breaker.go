@@ -9,14 +9,14 @@ import (
 )
 
 // ErrAway means that a call was not sent, because Redis, or the cluster node with the key, did not
-// answer the last 20 calls. One call is sent every 250 ms; after an answer, all are sent again.
+// answer the last 20 calls. A question is sent every 250 ms; after an answer, all calls are sent again.
 var ErrAway = errors.New("latelyredis: Redis does not answer: calls fail at once until it does")
 
 const (
 	// breakAfter is how many calls in a row are not answered until calls fail at once.
 	breakAfter = 20
 
-	// trialEvery is how often a call is sent then.
+	// trialEvery is how often a question is sent then.
 	trialEvery = 250 * time.Millisecond
 
 	// ranges is how many parts the slots of a cluster are divided into.
@@ -38,28 +38,29 @@ type breakers struct {
 // A breaker is open from the time when calls began to fail.
 type breaker struct {
 	failed atomic.Int32
-	trial  atomic.Int64 // when a call was last sent nevertheless, after breakers.began
+	trial  atomic.Int64 // when a question was last sent, after breakers.began
 
 	// answered is when a call was last answered, after breakers.began, to a tenth of a moment.
 	answered atomic.Int64
 }
 
-// open reports whether c must fail at once.
-func (b *breakers) open(c *call) bool {
-	all, part := &b.parts[0], &b.parts[c.part()]
-	if all.failed.Load() < breakAfter && part.failed.Load() < breakAfter {
-		return false
+// open reports whether c must fail at once, and whether a question is due.
+func (b *breakers) open(c *call) (open, due bool) {
+	for _, part := range []*breaker{&b.parts[0], &b.parts[c.part()]} {
+		if part.failed.Load() >= breakAfter {
+			now, last := int64(time.Since(b.began)), part.trial.Load()
+			return true, now-last >= int64(trialEvery) && part.trial.CompareAndSwap(last, now)
+		}
 	}
-	now := int64(time.Since(b.began))
-	return all.open(now) || part.open(now)
+	return false, false
 }
 
-func (b *breaker) open(now int64) bool {
-	if b.failed.Load() < breakAfter {
-		return false
-	}
-	last := b.trial.Load()
-	return now-last < int64(trialEvery) || !b.trial.CompareAndSwap(last, now)
+// question asks whether the node with a key answers, which closes its breaker. It takes longer than calls may, since
+// a client connects within the time of the call that finds no connection.
+func (s *Store) question(l *layout, key string) {
+	ctx, cancel := context.WithTimeout(context.Background(), syncTimeout)
+	defer cancel()
+	s.send(ctx, l, []*call{{command: command{script: probeScript, keys: []string{key}, full: true}}})
 }
 
 // away reports whether no calls are answered, whatever they are about.

@@ -57,7 +57,7 @@ func (o *rounds) close(r *round) {
 // same answers. In a cluster, where a node that is slow would delay calls to others, and without a
 // deadline, the calls are sent alone.
 func (s *Store) exchangeTogether(ctx context.Context, l *layout, calls []*call) {
-	if calls = s.unlessAway(calls); len(calls) == 0 {
+	if calls = s.unlessAway(l, calls); len(calls) == 0 {
 		return
 	}
 	deadline, ok := ctx.Deadline()

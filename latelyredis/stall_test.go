@@ -228,6 +228,29 @@ func TestDeadlineWhileConnecting(t *testing.T) {
 	})
 }
 
+// TestSlowConnect has connecting take longer than a call may: the store connects again nevertheless.
+func TestSlowConnect(t *testing.T) {
+	server, rules := own(t), anyRules(t)
+	client := server.client(t, func(o *rueidis.ClientOption) {
+		dial := o.DialCtxFn
+		o.DialCtxFn = func(ctx context.Context, address string, d *net.Dialer, c *tls.Config) (net.Conn, error) {
+			select {
+			case <-time.After(100 * time.Millisecond):
+				return dial(ctx, address, d, c)
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+		}
+	})
+	store := quiet(t, client, rules, prefixed())
+	server.Do(t, "CLIENT", "KILL", "TYPE", "NORMAL", "SKIPME", "YES")
+	eventually(t, "the store decides", func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		defer cancel()
+		return take(ctx, store, rules, "k").Err == nil
+	})
+}
+
 // TestExplicitTime has Redis away: the local memory decides at the caller's time.
 func TestExplicitTime(t *testing.T) {
 	s := own(t)

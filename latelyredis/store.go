@@ -183,7 +183,7 @@ const (
 // judged a call, because it does not know the script or needs another, gets it
 // again; all other errors are final. It returns the errors of all.
 func (s *Store) exchange(ctx context.Context, l *layout, calls []*call) error {
-	s.send(ctx, l, s.unlessAway(calls))
+	s.send(ctx, l, s.unlessAway(l, calls))
 	var errs []error
 	for _, c := range calls {
 		errs = append(errs, c.err)
@@ -192,11 +192,15 @@ func (s *Store) exchange(ctx context.Context, l *layout, calls []*call) error {
 }
 
 // unlessAway returns the calls that are to be sent. The others fail with ErrAway.
-func (s *Store) unlessAway(calls []*call) []*call {
+func (s *Store) unlessAway(l *layout, calls []*call) []*call {
 	away := 0
 	for _, c := range calls {
-		if c.err = nil; s.breakers.open(c) {
+		open, due := s.breakers.open(c)
+		if c.err = nil; open {
 			c.err, away = ErrAway, away+1
+		}
+		if due {
+			go s.question(l, c.keys[0])
 		}
 	}
 	if away > 0 {
