@@ -48,8 +48,7 @@ func newCollector(t testing.TB, l *ratelimit.Limiter, c latelyprom.Config) *late
 	return collector
 }
 
-// The number of series depends on the rules, not on the keys. The control has a
-// series for each of its keys, and must be told apart.
+// The number of series depends on the rules, not on the keys. The control has a series for each of its keys, and must fail.
 func TestSeriesDoNotDependOnKeys(t *testing.T) {
 	keys := 100_000
 	switch {
@@ -153,7 +152,7 @@ lately_memory_budget_bytes 1.6777216e+07
 	}
 	problems, err := testutil.CollectAndLint(collector)
 	if err != nil || len(problems) > 0 {
-		t.Errorf("the lint says %v (%v)", problems, err)
+		t.Errorf("the lint reports %v (%v)", problems, err)
 	}
 }
 
@@ -168,7 +167,7 @@ func TestNoBudget(t *testing.T) {
 	}
 }
 
-// Two limiters share a registry, if their labels tell them apart.
+// Two limiters share a registry, if their labels differ.
 func TestLabels(t *testing.T) {
 	one, two := newLimiter(t, ratelimit.Config{}, limitOf(t, "a", 1)), newLimiter(t, ratelimit.Config{}, limitOf(t, "a", 1))
 	registry := prometheus.NewPedanticRegistry()
@@ -200,7 +199,7 @@ func TestNamesNotUTF8(t *testing.T) {
 	}
 }
 
-// Figures can be read while decisions are made; what is counted never shrinks.
+// Figures can be read while decisions are made; counters never decrease.
 func TestConcurrentScrapeUnderLoad(t *testing.T) {
 	limiter := newLimiter(t, ratelimit.Config{}, limitOf(t, "a", 10))
 	registry := prometheus.NewPedanticRegistry()

@@ -30,10 +30,9 @@ func TestNewErrors(t *testing.T) {
 	}
 }
 
-// tally runs trials of n events each, from fixed seeds, and returns how the
-// estimates are spread, in standard errors: their mean off the truth, and its
-// own standard deviation, which should be 1, and how often the 95 % interval
-// holds the truth.
+// tally runs trials of n events each, from fixed seeds, and returns the spread of the estimates, in standard errors: the
+// error of their mean, and its own standard deviation, which should be 1, and how often the 95 % interval contains the
+// truth.
 func tally(t *testing.T, p float64, n uint64, trials int, count func(trial int, s *Counter, n uint64)) (off, spread, held float64) {
 	t.Helper()
 	var sum, squares float64

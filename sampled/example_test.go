@@ -26,7 +26,7 @@ func ExampleCounter() {
 	// Output: true
 }
 
-// What it means that 5012 packets were counted, when one in a thousand is.
+// The meaning of 5012 counted packets, if one in a thousand is counted.
 func ExampleEstimate() {
 	packets := sampled.Estimate{Counted: 5012, P: 0.001}
 	lo, hi := packets.Interval(2.58) // 99 %

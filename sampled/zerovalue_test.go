@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// Every method of the zero values panics with a sentence that says so, and
-// counts nothing in silence.
+// Every method of the zero values panics with a sentence about it, and counts nothing silently.
 func TestZeroValues(t *testing.T) {
 	for name, call := range map[string]func(){
 		"Counter.Add":      func() { new(Counter).Add(1) },

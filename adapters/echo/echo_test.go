@@ -96,7 +96,7 @@ func TestField(t *testing.T) {
 		latelyecho.New(adaptertest.Limits(t, c, 1, "user")))))
 }
 
-// Elsewhere, Field has no context of echo to ask.
+// Elsewhere, Field has no context of echo.
 func TestFieldElsewhere(t *testing.T) {
 	f := latelyecho.Field(func(*echo.Context) string { panic("no context") })
 	if v := f(httptest.NewRequest("GET", "/", nil)); v != "" {
@@ -104,7 +104,7 @@ func TestFieldElsewhere(t *testing.T) {
 	}
 }
 
-// The answers of handlers are counted, also of those that return an error.
+// The answers of handlers are counted, including those that return an error.
 func TestAnswers(t *testing.T) {
 	for status, inside := range map[string]func() error{
 		"404": func() error { return echo.ErrNotFound },

@@ -167,8 +167,7 @@ func TestField(t *testing.T) {
 		latelyfiber.New(adaptertest.Limits(t, c, 1, "user")))))
 }
 
-// What OnRefused writes is what is sent, and list fields of earlier handlers
-// stay.
+// The output of OnRefused is sent, and list fields of earlier handlers stay.
 func TestOnRefused(t *testing.T) {
 	reached := 0
 	for _, tt := range []struct {
@@ -205,7 +204,7 @@ func TestOnRefused(t *testing.T) {
 	}
 }
 
-// The answers of handlers are counted, also of those that return an error or panic.
+// The answers of handlers are counted, including those that return an error or panic.
 func TestAnswers(t *testing.T) {
 	for status, inside := range map[string]func(fiber.Ctx) error{
 		"404": func(fiber.Ctx) error { return fiber.ErrNotFound },

@@ -55,7 +55,7 @@ func at(addr string) func() net.Addr { return func() net.Addr { return tcp(addr)
 
 func tcp(addr string) net.Addr { return net.TCPAddrFromAddrPort(netip.MustParseAddrPort(addr)) }
 
-// disguise is a listener whose connections say that they come from elsewhere.
+// disguise is a listener whose connections have other remote addresses.
 type disguise struct {
 	net.Listener
 	remote func() net.Addr

@@ -54,7 +54,7 @@ func TestRefusalAborts(t *testing.T) {
 		send("GET", "/items/1", "192.0.2.1:99")
 	}
 	if reached != 2 || behind != 2 || aborted != 2 {
-		t.Errorf("the handler counted %d, the one before it %d, and %d were aborted, want two of each", reached, behind, aborted)
+		t.Errorf("the handler counted %d, the previous one %d, and %d were aborted, want two of each", reached, behind, aborted)
 	}
 }
 
@@ -67,7 +67,7 @@ func TestField(t *testing.T) {
 		latelygin.New(adaptertest.Limits(t, c, 1, "user")))))
 }
 
-// Elsewhere, Field has no context of gin to ask.
+// Elsewhere, Field has no context of gin.
 func TestFieldElsewhere(t *testing.T) {
 	f := latelygin.Field(func(*gin.Context) string { panic("no context") })
 	if v := f(httptest.NewRequest("GET", "/", nil)); v != "" {
@@ -75,7 +75,7 @@ func TestFieldElsewhere(t *testing.T) {
 	}
 }
 
-// The answers of handlers are counted, also of those that panic.
+// The answers of handlers are counted, including those that panic.
 func TestAnswers(t *testing.T) {
 	for status, inside := range map[string]gin.HandlerFunc{
 		"404": func(c *gin.Context) { c.AbortWithStatus(http.StatusNotFound) },

@@ -16,8 +16,8 @@ import (
 )
 
 // TestDamagedReplies has a server answer with damaged replies. go-redis panics at some of them in the goroutine of the
-// caller, allocates what a length says, and returns a second reply as that to the next command; over a CheckedConn there is
-// an error instead.
+// caller, allocates the announced length, and returns a second reply as the answer to the next command; over a CheckedConn
+// there is an error instead.
 func TestDamagedReplies(t *testing.T) {
 	var reply string // to all but HELLO and CLIENT
 	dial := func(wrap func(net.Conn) net.Conn) *redis.Client {

@@ -23,7 +23,7 @@ import (
 	"github.com/lately-go/lately/window"
 )
 
-// rules are two rules of one subject, one of another, and one that bans.
+// rules are two rules with one subject, one with another, and one that bans.
 func rules(t testing.TB, limit uint64) *ratelimit.Set {
 	t.Helper()
 	per := func(a ratelimit.Algorithm, key string) ratelimit.Rule {
@@ -77,8 +77,8 @@ func event(path, host string) *match.Event {
 	return e
 }
 
-// TestBesideRueidis has goroutines decide by go-redis and by rueidis, one by one and in batches,
-// about the same keys: together they allow exactly as many as the limit says.
+// TestBesideRueidis has goroutines decide by go-redis and by rueidis, one by one and in batches, about the same keys:
+// together they allow exactly the limit.
 func TestBesideRueidis(t *testing.T) {
 	const limit = 200
 	s, set := redistest.Own(t), rules(t, limit)
@@ -119,7 +119,7 @@ func TestBesideRueidis(t *testing.T) {
 	}
 }
 
-// TestAnswers has the server forget the scripts, ban and answer with an error.
+// TestAnswers has the server lose the scripts, ban and answer with an error.
 func TestAnswers(t *testing.T) {
 	s, set := redistest.Own(t), rules(t, 100)
 	client := redis.NewClient(options(s))
@@ -175,8 +175,8 @@ func TestRejected(t *testing.T) {
 	}
 }
 
-// TestCounters has counters of a client of go-redis and of one of rueidis count the same, while the server forgets
-// the scripts.
+// TestCounters has counters of a client of go-redis and of one of rueidis count the same, while the server loses the
+// scripts.
 func TestCounters(t *testing.T) {
 	s := redistest.Own(t)
 	all, pages := make([]*latelyredis.Counters, 2), make([]*latelyredis.Counter, 2)
@@ -220,8 +220,8 @@ func TestCounters(t *testing.T) {
 	}
 }
 
-// A lossy is a connection that ends after the server has answered a script, before the client has
-// read the answer, as often as lose says.
+// A lossy is a connection that ends after the server has answered a script, before the client has read the answer, as often
+// as lose is.
 type lossy struct {
 	net.Conn
 	lose         *atomic.Int32
@@ -271,7 +271,7 @@ func TestSentOnce(t *testing.T) {
 	}
 	lose.Store(0)
 	if d := l.Take(event("/", "")); d.Err != nil || d.Remaining != limit-5 {
-		t.Errorf("%+v, want %d left: five were asked for once each", d, limit-5)
+		t.Errorf("%+v, want %d left: five were taken once each", d, limit-5)
 	}
 }
 

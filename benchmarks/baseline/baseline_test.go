@@ -84,7 +84,7 @@ func define(times []int64, now int64, exact, finish bool) (sum uint64) {
 	return sum
 }
 
-// The vectors that O4 tests its own with: period 2, length 20.
+// The test vectors of O4 itself: period 2, length 20.
 func TestCellsVectors(t *testing.T) {
 	c := NewCells(10, 2)
 	add := func(at, n, want int64) {
@@ -109,7 +109,7 @@ func TestCellsVectors(t *testing.T) {
 	add(43, 3, 6)
 }
 
-// Sampling is right on average: within six standard deviations of it.
+// Sampling is correct on average: within six standard deviations.
 func TestSampling(t *testing.T) {
 	const n = 1 << 20
 	w := NewSamplingWheel(10, time.Hour)

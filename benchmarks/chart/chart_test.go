@@ -58,11 +58,11 @@ func TestDraw(t *testing.T) {
 		}
 	}
 	if strings.Contains(string(add), "noop") {
-		t.Error("add-1.svg shows a floor that is no window")
+		t.Error("add-1.svg shows a floor beside the windows")
 	}
 }
 
-// The chart of limits has one row of each algorithm, and of sliding both forms.
+// The chart of limits has one row for each algorithm, and for sliding both forms.
 func TestDrawLimits(t *testing.T) {
 	dir := t.TempDir()
 	const raw = "keys: 1000\n" +
@@ -116,7 +116,7 @@ func wellFormed(t *testing.T, name, text string) {
 		t.Errorf("%s: %v", name, err)
 	}
 	if strings.Contains(text, "NaN") || strings.Contains(text, "Inf") {
-		t.Errorf("%s has a coordinate that is no number", name)
+		t.Errorf("%s has a coordinate other than a number", name)
 	}
 }
 

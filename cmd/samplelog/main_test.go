@@ -24,7 +24,7 @@ func TestFlagsReachTheConfig(t *testing.T) {
 	}
 	for _, s := range []string{"1500 lines", "flood:", "203.0.113.245 /login", "12 clients /search", "hot product:"} {
 		if !strings.Contains(planted.String(), s) {
-			t.Errorf("standard error does not say %q:\n%s", s, &planted)
+			t.Errorf("standard error does not contain %q:\n%s", s, &planted)
 		}
 	}
 }

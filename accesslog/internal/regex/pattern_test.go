@@ -29,7 +29,7 @@ func groups(t *testing.T, text, in string) string {
 	return strings.Join(all, " ")
 }
 
-// The results are those of Python's re.
+// The results equal those of Python's re.
 func TestConstructsOfPython(t *testing.T) {
 	for _, test := range []struct{ pattern, in, want string }{
 		{`(?P<a>x+)(?!y)`, "xxxy", "=xx a=xx"},

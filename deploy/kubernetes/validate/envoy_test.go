@@ -23,7 +23,7 @@ type validated interface {
 	ValidateAll() error
 }
 
-// envoyErrors returns what is wrong with a configuration of filters and clusters.
+// envoyErrors returns the errors in a configuration of filters and clusters.
 func envoyErrors(t *testing.T, text string) (wrong []error) {
 	t.Helper()
 	var config struct {
@@ -57,7 +57,7 @@ func envoyErrors(t *testing.T, text string) (wrong []error) {
 	return wrong
 }
 
-// logErrors returns what is wrong with a configuration of one access log.
+// logErrors returns the errors in a configuration of one access log.
 func logErrors(t *testing.T, text string) (wrong []error) {
 	t.Helper()
 	var config struct {

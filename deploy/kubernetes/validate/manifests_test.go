@@ -59,7 +59,7 @@ func schema(t *testing.T) (c *jsonschema.Compiler, url string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// OpenAPI 2 has no word for what is a number or a string.
+	// OpenAPI 2 has no type for a number or a string.
 	definitions := document.(map[string]any)["definitions"].(map[string]any)
 	for _, name := range []string{"io.k8s.apimachinery.pkg.util.intstr.IntOrString", "io.k8s.apimachinery.pkg.api.resource.Quantity"} {
 		definitions[name].(map[string]any)["type"] = []any{"string", "number"}
@@ -72,8 +72,7 @@ func schema(t *testing.T) (c *jsonschema.Compiler, url string) {
 	return c, "kubernetes.json#/definitions/"
 }
 
-// objects returns the objects of a manifest, decoded strictly: fields that Kubernetes
-// does not know are errors, and so are keys that are there twice.
+// objects returns the objects of a manifest, decoded strictly: unknown fields and repeated keys are errors.
 func objects(text string) (list []any, err error) {
 	for document := range strings.SplitSeq(text, "\n---\n") {
 		var m meta.TypeMeta
@@ -97,7 +96,7 @@ func objects(text string) (list []any, err error) {
 	return list, nil
 }
 
-// check returns what is wrong with a manifest.
+// check returns the errors in a manifest.
 func check(c *jsonschema.Compiler, url, text string) error {
 	if _, err := objects(text); err != nil {
 		return err
@@ -158,8 +157,7 @@ func TestSchema(t *testing.T) {
 	}
 }
 
-// TestObjectsFit has the names by which objects refer to each other, which no schema
-// knows.
+// TestObjectsFit checks the names by which objects refer to each other, which no schema contains.
 func TestObjectsFit(t *testing.T) {
 	list, err := objects(manifest(t))
 	if err != nil {
@@ -231,7 +229,7 @@ func TestObjectsFit(t *testing.T) {
 	}
 	for _, m := range container.VolumeMounts {
 		if !volumes[m.Name] {
-			t.Errorf("there is no volume %s", m.Name)
+			t.Errorf("no volume %s", m.Name)
 		}
 	}
 	p, s := pod.Spec.SecurityContext, container.SecurityContext

@@ -71,8 +71,8 @@ var differences = map[string]struct {
 	"named-refused":   {1, "a line without a time"},
 }
 
-// TestSameAddressesAsFail2ban converts all jails of fail2ban, and compares what they find in
-// its own sample logs: line, address and time. LATELY_FAIL2BAN names a checkout of its source.
+// TestSameAddressesAsFail2ban converts all jails of fail2ban, and compares their findings in its own sample logs: line,
+// address and time. LATELY_FAIL2BAN names a checkout of its source.
 func TestSameAddressesAsFail2ban(t *testing.T) {
 	root := os.Getenv("LATELY_FAIL2BAN")
 	if root == "" {
@@ -114,12 +114,10 @@ func TestSameAddressesAsFail2ban(t *testing.T) {
 	checkNotes(t, r)
 }
 
-// sampleTAI is the time of the lines with a time in TAI64N, of which fail2ban takes the seconds for those
-// of UTC.
+// sampleTAI is the time of the lines with a time in TAI64N, whose seconds fail2ban takes for UTC.
 const sampleTAI = 1284616260
 
-// compareFindings reports what is found and fail2ban does not find, and returns how many it finds
-// more.
+// compareFindings reports findings that fail2ban does not have, and returns how many findings are missing.
 func compareFindings(t *testing.T, jail string, got []string, sample sampled) (lacking int) {
 	t.Helper()
 	var want []string
@@ -147,8 +145,8 @@ func compareFindings(t *testing.T, jail string, got []string, sample sampled) (l
 	return lacking
 }
 
-// checkNotes checks that each jail that lacks something of fail2ban has a note that says so, except
-// for single lines without a time, which are bad lines.
+// checkNotes checks that each jail with missing findings has a note about it, except for single lines without a time, which
+// are bad lines.
 func checkNotes(t *testing.T, r *Result) {
 	t.Helper()
 	for jail, d := range differences {
@@ -158,7 +156,7 @@ func checkNotes(t *testing.T, r *Result) {
 		if !slices.ContainsFunc(r.Notes, func(n Note) bool {
 			return strings.Contains(n.Text, "["+jail+"]: ") && (strings.Contains(n.Text, "left out") || strings.Contains(n.Text, "connection"))
 		}) {
-			t.Errorf("%s: no note says why addresses are not found", jail)
+			t.Errorf("%s: no note about addresses that are not found", jail)
 		}
 	}
 }

@@ -50,7 +50,7 @@ func TestFail2banTime(t *testing.T) {
 	}
 }
 
-// What is missing is named, and no jail is imported with a value of another file.
+// Missing parts are named, and no jail is imported with a value of another file.
 func TestFail2banNotes(t *testing.T) {
 	for text, want := range map[string]string{
 		"[a]\nenabled=true\n":                               "jail.local:2: [a]: not imported: maxretry: missing: must be in jail.conf or another file of jails",

@@ -15,8 +15,8 @@ import (
 	"github.com/lately-go/lately/rules"
 )
 
-// TestDirectory has a configuration directory with the files that it becomes. For each word of it
-// that is not in them there is a note.
+// TestDirectory has a configuration directory with the expected files. For each word of it that is not in them there is a
+// note.
 func TestDirectory(t *testing.T) {
 	r := Fail2ban(os.DirFS("testdata/conf"), "/etc/lately/patterns")
 	var got bytes.Buffer
@@ -98,7 +98,7 @@ func FuzzFilter(f *testing.F) {
 			}
 		}
 		if len(r.Patterns) == 0 && len(r.Notes) == 0 {
-			t.Fatal("a filter is not converted, and no note says so")
+			t.Fatal("a filter is not converted, without a note")
 		}
 		if again := Fail2ban(dir, "p"); string(again.Rules) != string(r.Rules) {
 			t.Errorf("one run makes\n%s\nand another\n%s", r.Rules, again.Rules)

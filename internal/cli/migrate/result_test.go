@@ -26,8 +26,7 @@ func (j jails) Open(name string) (fs.File, error) {
 	return fstest.MapFS{"jail.local": {Data: []byte(j)}, "filter.d/any.conf": {Data: []byte("[Definition]\nfailregex = ^failed <HOST>$\n")}}.Open(name)
 }
 
-// TestFile has a file with the rules file that it becomes. For each line of it that a rule
-// does not express there is a note.
+// TestFile has a file with the expected rules file. For each line that no rule expresses there is a note.
 func TestFile(t *testing.T) {
 	const name = "jail.local"
 	data := must.Get(os.ReadFile(filepath.Join("testdata", name)))(t)
@@ -45,7 +44,7 @@ func TestFile(t *testing.T) {
 	}
 }
 
-// limiter returns a limiter of a result, of which no rule is in shadow mode.
+// limiter returns a limiter of a result that has no rule in shadow mode.
 func limiter(t *testing.T, r *Result) *ratelimit.Limiter {
 	t.Helper()
 	f := must.Get(rules.Parse("rules.yaml", []byte(strings.ReplaceAll(string(r.Rules), ", mode: shadow", ""))))(t)

@@ -9,12 +9,11 @@ import (
 	"github.com/lately-go/lately/internal/test/randtest"
 )
 
-// An item knows its place, as the users of heaps do that move and remove items.
+// An item stores its place, as in the users of heaps that move and remove items.
 type item struct{ order, place int }
 
-// TestAgainstSortedList adds, moves and removes items at random, and compares the heap with
-// a list: the first is one of the least, and each item is at the place of which it was
-// notified.
+// TestAgainstSortedList adds, moves and removes items at random, and compares the heap with a list: the first is one of the
+// least, and each item is at the place of its last notification.
 func TestAgainstSortedList(t *testing.T) {
 	rnd := randtest.New(t)
 	var list []*item
@@ -65,7 +64,7 @@ func check(t *testing.T, h *heap.Heap[*item], list []*item) {
 	}
 }
 
-// TestSorts takes the items of a heap that tells nobody where they are, one after another.
+// TestSorts takes the items of a heap without notifications, one after another.
 func TestSorts(t *testing.T) {
 	rnd := randtest.New(t)
 	var want, got []int

@@ -60,8 +60,7 @@ func randomAddr(rng *rand.Rand) netip.Addr {
 	return netip.AddrFrom16(ip)
 }
 
-// TestParseNearMisses changes, drops and doubles bytes of addresses: what
-// is an address then is one for netip, too.
+// TestParseNearMisses changes, drops and doubles bytes of addresses: netip must parse the result if Parse does.
 func TestParseNearMisses(t *testing.T) {
 	seed := randtest.Seed(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
@@ -195,7 +194,7 @@ func TestAppendNetwork(t *testing.T) {
 	}
 }
 
-// TestAppendNetworkDoesNotAllocate includes what is not an address, which is as frequent.
+// TestAppendNetworkDoesNotAllocate includes other texts, which are as frequent.
 func TestAppendNetworkDoesNotAllocate(t *testing.T) {
 	dst := make([]byte, 0, 256)
 	for _, client := range []string{

@@ -12,8 +12,8 @@ import (
 	"github.com/lately-go/lately/internal/test/must"
 )
 
-// TestImport takes crawlers from one verifier to another: those whose answers hold and whose operators are verified, for no longer
-// than a day, as many as are kept.
+// TestImport takes crawlers from one verifier to another: those with valid answers and verified operators, for at most a
+// day, as many as fit.
 func TestImport(t *testing.T) {
 	now := time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)
 	from := New(nil)

@@ -70,7 +70,7 @@ func refuse(v *running, client, agent string) { v.Refused([]byte(client), []byte
 
 const googlebot = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)"
 
-// TestCrawlers verifies crawlers, and clients that only say that they are.
+// TestCrawlers verifies crawlers, and clients that only claim to be crawlers.
 func TestCrawlers(t *testing.T) {
 	dns := dnstest.New(t)
 	crawler := func(addr, host string) {
@@ -86,7 +86,7 @@ func TestCrawlers(t *testing.T) {
 	crawler("203.0.113.4", "second.googlebot.com.")
 
 	dns.Name("203.0.113.11", "crawl-203-0-113-1.googlebot.com.") // whose address is another
-	dns.Name("203.0.113.12", "made-up.googlebot.com.")           // which there is not
+	dns.Name("203.0.113.12", "made-up.googlebot.com.")           // which does not exist
 	crawler("203.0.113.13", "crawl.evilgooglebot.com.")
 	crawler("203.0.113.14", "crawl.googlebot.com.evil.example.")
 	crawler("203.0.113.15", "googlebot.com.")
@@ -113,7 +113,7 @@ func TestCrawlers(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 
-	// What is known, and who does not say so, is not asked about.
+	// Known clients, and clients without a claim, cause no queries.
 	asked := dns.Questions()
 	for _, client := range append(fakes, "203.0.113.1") {
 		refuse(v, client, googlebot)
@@ -125,11 +125,11 @@ func TestCrawlers(t *testing.T) {
 	refuse(v, "203.0.113.21", "YandexBot/3.0") // an operator that is not enabled
 	refuse(v, "203.0.113.22", googlebot)
 	await(t, "the last is asked about", func() bool { return v.Stats().Others == uint64(len(fakes))+1 })
-	if got := dns.Questions() - asked; got > 2 { // the resolver may ask twice
-		t.Errorf("%d questions about known clients and others", got)
+	if got := dns.Questions() - asked; got > 2 { // the resolver may query twice
+		t.Errorf("%d queries about known clients and others", got)
 	}
 
-	// Those of an operator that is no longer enabled are not crawlers.
+	// Crawlers of an operator that is no longer enabled count as other clients.
 	v.Use([]string{"bing", "yandex"})
 	await(t, "crawlers of google are other clients", func() bool { return !v.has("203.0.113.1") })
 	if !v.has("203.0.113.2") {
@@ -150,12 +150,12 @@ func TestCrawlers(t *testing.T) {
 	asked = dns.Questions()
 	refuse(v, "203.0.113.1", googlebot)
 	if v.mu.Lock(); len(v.known) != 0 || dns.Questions() != asked {
-		t.Error("a client is asked about without an operator")
+		t.Error("a query about a client without an operator")
 	}
 	v.mu.Unlock()
 }
 
-// TestFlood refuses many clients that say they are crawlers, while DNS does not answer.
+// TestFlood refuses many clients that claim to be crawlers, while DNS does not answer.
 func TestFlood(t *testing.T) {
 	dns := dnstest.New(t)
 	dns.Hold()
@@ -175,8 +175,8 @@ func TestFlood(t *testing.T) {
 	}
 }
 
-// TestMemoryFullOfOtherClients fills the memory of answers: those about clients that are no crawlers make place, and
-// those about crawlers do not.
+// TestMemoryFullOfOtherClients fills the memory for answers: those about other clients are evicted, those about crawlers
+// stay.
 func TestMemoryFullOfOtherClients(t *testing.T) {
 	for _, operator := range []string{"", "google"} {
 		v := New(nil)
@@ -187,13 +187,13 @@ func TestMemoryFullOfOtherClients(t *testing.T) {
 		}
 		v.Refused([]byte("203.0.113.1"), []byte(googlebot))
 		if _, ok := v.known[netip.MustParseAddr("203.0.113.1")]; ok != (operator == "") || len(v.known) != maxKnown {
-			t.Errorf("operator %q: the client is asked about: %t; %d answers", operator, ok, len(v.known))
+			t.Errorf("operator %q: a query about the client: %t; %d answers", operator, ok, len(v.known))
 		}
 	}
 }
 
-// TestOtherClientsCostLittle learns about clients that are no crawlers while much is known: refusals wait for the same lock. What
-// it must not do is go through all that is known, which notes how many are verified.
+// TestOtherClientsCostLittle adds clients that are not crawlers while many answers are stored: refusals wait for the same
+// lock, so an add must not walk all stored answers, which would count the verified ones.
 func TestOtherClientsCostLittle(t *testing.T) {
 	v := New(nil)
 	v.Use([]string{"google"})

@@ -72,7 +72,7 @@ func TestSet(t *testing.T) {
 	}
 }
 
-// TestRefresh reads a file again when it changes, and keeps what it has when the file is damaged or missing.
+// TestRefresh reads a changed file again, and keeps the current content when the file is damaged or missing.
 func TestRefresh(t *testing.T) {
 	path := write(t, countries("AT"))
 	db := must.Get(Open(path))(t)

@@ -104,7 +104,7 @@ func checkUser(t *testing.T, seed uint64, line, server, accepted string) {
 	}
 }
 
-// What net/http accepts, we accept.
+// Values accepted by net/http are accepted.
 func TestUserAgainstGo(t *testing.T) {
 	lines, seed := hostileCredentials(t, 20_000)
 	accepted := 0
@@ -126,8 +126,8 @@ func TestUserAgainstGo(t *testing.T) {
 	}
 }
 
-// What Node programs accept that decode with Buffer, with the pattern of the package
-// basic-auth or without any, we accept or count as malformed.
+// Values accepted by Node programs that decode with Buffer, with the pattern of the package basic-auth or without any, are
+// accepted or counted as malformed.
 func TestUserAgainstNode(t *testing.T) {
 	lines, seed := hostileCredentials(t, 5000)
 	const script = `
@@ -193,7 +193,7 @@ func checkAnswers(t *testing.T, program string, args, lines []string, seed uint6
 	}
 }
 
-// What a real nginx takes for $remote_user, we accept or count as malformed.
+// Values that a real nginx accepts for $remote_user are accepted or counted as malformed.
 func TestUserAgainstNginx(t *testing.T) {
 	program, err := exec.LookPath("nginx")
 	if err != nil {

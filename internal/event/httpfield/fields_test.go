@@ -74,7 +74,7 @@ func TestPathOf(t *testing.T) {
 	}
 }
 
-// What a handler has left in RawPath, changing Path, is not the path.
+// A RawPath that a handler has left, after changing Path, is ignored.
 func TestPathOfChangedURL(t *testing.T) {
 	r := httptest.NewRequest("GET", "/", nil)
 	r.URL = &url.URL{Path: "/other", RawPath: "/login#x"}

@@ -113,7 +113,7 @@ func TestIntakeOfKeys(t *testing.T) {
 	}
 }
 
-// An event's key and the key of its values are the same, as for one that is not hashed.
+// An event's key and the key of its values are the same, as without hashing.
 func TestIntakeAgrees(t *testing.T) {
 	in, k := newIntake(t, 7), match.MustKey("client", "api_key")
 	var e match.Event
@@ -155,7 +155,7 @@ func TestIsDigest(t *testing.T) {
 	}
 }
 
-// Events that lack a shared field count together; a shared field that is hashed is digested if it is there.
+// Events that lack a shared field count together; a shared field that is hashed is digested if the event has it.
 func TestSharedFields(t *testing.T) {
 	in := intake.New([]match.Source{{Field: "tenant", Share: true}, {Field: "api_key", Share: true, Hash: true}, {Field: "plan"}}, [32]byte{1})
 	var e match.Event

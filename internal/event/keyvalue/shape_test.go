@@ -70,7 +70,7 @@ func TestKeyShape(t *testing.T) {
 	}
 }
 
-// The shape is written to files, so it stays what it is.
+// The shape is written to files, so it must not change.
 func TestKeyShapeBytes(t *testing.T) {
 	for want, k := range map[string]match.Key{
 		"\x02\x06client\x01t\x00\x20\x40": newKey(t, match.Fold{}, "client", "t"),

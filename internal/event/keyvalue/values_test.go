@@ -24,7 +24,7 @@ func TestHas(t *testing.T) {
 	}{
 		{client, join(client, "192.0.2.1"), "192.0.2.1", true},
 		{client, join(client, "192.0.2.1"), "::ffff:192.0.2.1", true},
-		{client, join(client, "2001:db8::1"), "2001:db8::2", true}, // of the same /64
+		{client, join(client, "2001:db8::1"), "2001:db8::2", true}, // in the same /64
 		{client, join(client, "2001:db8::1"), "2001:db8:0:1::2", false},
 		{client, join(client, "192.0.2.1"), "192.0.2.11", false},
 		{client, join(client, "192.0.2.1"), "", false},
@@ -64,7 +64,7 @@ func TestFields(t *testing.T) {
 	}
 }
 
-// A value is what follows the name of an alternative, and only of one that the key has.
+// The value follows the name of an alternative, if the key has this alternative.
 func TestOf(t *testing.T) {
 	k := newKey(t, match.Fold{}, "user | client", "tenant")
 	for _, c := range []struct{ value, client, user string }{

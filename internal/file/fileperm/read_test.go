@@ -13,8 +13,7 @@ import (
 	"github.com/lately-go/lately/internal/test/must"
 )
 
-// Regular files of at most so many bytes are read, through links as well; anything
-// else is refused at once, with what it is.
+// Regular files up to a size are read, through links as well; anything else is refused at once, with its kind.
 func TestReadFile(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }

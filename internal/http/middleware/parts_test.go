@@ -87,8 +87,8 @@ func TestParameter(t *testing.T) {
 	}
 }
 
-// FuzzParts gives the readers of requests hostile bytes. What net/http and net/url find as the one
-// value is found, unless the request is ambiguous.
+// FuzzParts gives the readers of requests hostile bytes. A single value according to net/http and net/url is found, unless
+// the request is ambiguous.
 func FuzzParts(f *testing.F) {
 	f.Add("sid=a; sid=b", "sid=c", "Bearer t", "page=1&page=%32")
 	f.Add(`sid="a`, ";;;=", "bearer  ", "page=%&page=+")

@@ -66,7 +66,7 @@ func FuzzQuote(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string) {
 		q := quote(s)
 		if !sfString.MatchString(q) {
-			t.Fatalf("%q is written as %s, which is no String of RFC 9651", s, q)
+			t.Fatalf("%q is written as %s, want a String of RFC 9651", s, q)
 		}
 		plain := strings.NewReplacer(`\"`, `"`, `\\`, `\`).Replace(q[1 : len(q)-1])
 		if strings.IndexFunc(s, func(r rune) bool { return r < ' ' || r > '~' }) < 0 && plain != s {

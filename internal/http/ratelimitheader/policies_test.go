@@ -59,7 +59,7 @@ func TestLimitOfEvent(t *testing.T) {
 	}
 }
 
-// What is told of decisions: policies, what is left, and which of them refused.
+// The fields for decisions: policies, remaining quota, and which of them refused.
 func TestAppend(t *testing.T) {
 	set := some(t)
 	until := time.Unix(1e9, 0)
@@ -139,7 +139,7 @@ func TestAppend(t *testing.T) {
 	}
 }
 
-// Hidden names are numbers, with the window behind them where there are several.
+// Hidden names are numbers, with the window behind them if there are several.
 func TestHiddenNames(t *testing.T) {
 	p := New(some(t), true)
 	both, n := p.Append(nil, []ratelimit.Outcome{{Rule: 0, Limit: 5}, {Rule: 1, Limit: 100}}, &ratelimit.Decision{Allowed: true})
@@ -154,8 +154,7 @@ func TestHiddenNames(t *testing.T) {
 	}
 }
 
-// Outcomes that are there and of this set are kept; else a refusal's are made of
-// what the decision says.
+// Outcomes of this set are kept; otherwise those of a refusal are made from the decision.
 func TestKnown(t *testing.T) {
 	set := some(t)
 	p := New(set, false)
@@ -181,7 +180,7 @@ func TestKnown(t *testing.T) {
 	}
 }
 
-// Nothing is allocated where there is space in buf.
+// Nothing is allocated if buf has enough space.
 func TestAppendAllocates(t *testing.T) {
 	p := New(some(t), false)
 	outcomes := []ratelimit.Outcome{{Rule: 0, Limit: 5, Refused: true, RetryAfter: time.Second}, {Rule: 1, Limit: 100, Remaining: 3}, {Rule: 5, Limit: 3}}
@@ -197,8 +196,8 @@ func TestAppendAllocates(t *testing.T) {
 	}
 }
 
-// TestTwoLimitsOfOneN has limits that allow as many in different spans, plain and
-// adaptive: the fields are about the limit that decided.
+// TestTwoLimitsOfOneN has limits with the same N in different spans, plain and adaptive: the fields are about the limit
+// that decided.
 func TestTwoLimitsOfOneN(t *testing.T) {
 	for _, adapt := range []*ratelimit.Adapt{nil, {Span: time.Second, Steps: []ratelimit.AdaptStep{{Below: 1e9, Limit: 5}}, Above: 1}} {
 		set := mustSet(t, ratelimit.Rule{

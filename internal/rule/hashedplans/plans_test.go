@@ -40,7 +40,7 @@ func set(t *testing.T, plans ...interface{ N([]byte) (uint64, bool) }) *ratelimi
 	return s
 }
 
-// TestRekey makes digests of all hashed plans under a key, which are in force only after use.
+// TestRekey makes digests of all hashed plans under a key, which are in force after use.
 func TestRekey(t *testing.T) {
 	a, b, key := new(hashed), new(hashed), [32]byte{1}
 	use, err := hashedplans.Rekey(set(t, a, plain{}, nil, b), key)
@@ -52,7 +52,7 @@ func TestRekey(t *testing.T) {
 	}
 }
 
-// TestRekeyFails has the second of two plans fail: the error names its rule, and nothing is to be used.
+// TestRekeyFails has the second of two plans fail: the error names its rule, and nothing must be used.
 func TestRekeyFails(t *testing.T) {
 	cause := errors.New("no such file")
 	use, err := hashedplans.Rekey(set(t, new(hashed), &hashed{err: cause}), [32]byte{1})

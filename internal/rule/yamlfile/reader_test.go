@@ -11,8 +11,8 @@ import (
 	"github.com/lately-go/lately/internal/rule/yamlfile"
 )
 
-// TestReader reads a mapping: good values are found at their places, and mistakes are reported at theirs.
-// The mistakes of whole rules files are in package rules.
+// TestReader reads a mapping: good values are found at their places, and mistakes are reported at theirs. The mistakes of
+// whole rules files are in package rules.
 func TestReader(t *testing.T) {
 	var got []string
 	r := &yamlfile.Reader{Places: make(map[string]ast.Node), Report: func(line, column int, warning bool, message string) {

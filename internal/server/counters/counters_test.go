@@ -38,7 +38,7 @@ func use(t *testing.T, all *counters.Counters, text string) {
 	}
 }
 
-// sumOf returns the count of a key of one value over the longest span of a counter, or -1 if there is no such counter.
+// sumOf returns the count of a key with one value over the longest span of a counter, or -1 if there is no such counter.
 func sumOf(t *testing.T, all *counters.Counters, name, value string) int {
 	t.Helper()
 	c, err := all.Named(name)
@@ -110,7 +110,7 @@ func TestCreate(t *testing.T) {
 	}
 }
 
-// What is saved is restored: the counts of counters with the same fields, and dynamic ones, also without keys.
+// Saved counts are restored: those of counters with the same fields, and dynamic ones, also without keys.
 func TestSaveAndRestore(t *testing.T) {
 	all := newCounters(t, twoCounters)
 	for _, name := range []string{"same", "other", "made"} {
@@ -129,6 +129,6 @@ func TestSaveAndRestore(t *testing.T) {
 		t.Errorf("%s, a minute of same %+v, %v, %d keys imported; want 0 5 0, 5, and 2 keys", got, minute, err, total.Keys)
 	}
 	if err := after.Restore(l, &total, []byte("no JSON")); err == nil {
-		t.Error("a record that is no JSON: no error")
+		t.Error("a record other than JSON: no error")
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/lately-go/lately/internal/test/randtest"
 )
 
-// Top with a filter is the filtered Top of all keys, over many keys in random order.
+// Top with a filter equals the filtered Top of all keys, over many keys in random order.
 func TestTopOfAFilter(t *testing.T) {
 	all := must.Get(counters.New(counters.Config{Now: time.Now}))(t)
 	c := must.Get(all.Create("mine"))(t)

@@ -35,8 +35,8 @@ func banned(t *testing.T, e *engine.Engine) (keys []string) {
 	return keys
 }
 
-// Within five seconds there is something in every list that the console shows: decisions of
-// each outcome, top keys, a ban, a hot key, refused keys, and events to try a draft on.
+// Within five seconds every list in the console has entries: decisions with each outcome, top keys, a ban, a hot key,
+// refused keys, and events to try a draft on.
 func TestConcurrentFirstFiveSeconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newEngine(t)
@@ -72,8 +72,8 @@ func TestConcurrentFirstFiveSeconds(t *testing.T) {
 	})
 }
 
-// In ten minutes people and the crowd are never refused, those who crawl and guess are
-// banned, and the product is hot at all times. The rate has a bound, so that a demo costs little.
+// In ten minutes people and the crowd are never refused, crawling and guessing clients are banned, and the product is hot
+// at all times. The rate has a bound, so that a demo costs little.
 func TestTenMinutes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newEngine(t)

@@ -8,7 +8,7 @@ import (
 	"github.com/lately-go/lately/api"
 )
 
-// Where nobody listens, an event costs nothing but its number.
+// Without subscribers, an event costs nothing but its number.
 func TestPublishWithoutSubscribers(t *testing.T) {
 	h := New()
 	ev := api.Event{Type: api.BanEnded, Time: time.Unix(1, 0).In(time.FixedZone("east", 3600)), Rule: "r", Key: api.KeyOf("k")}
@@ -25,7 +25,7 @@ func TestPublishWithoutSubscribers(t *testing.T) {
 	}
 }
 
-// Keys that differ are told so that they differ, also where JSON has no bytes for them.
+// Different keys are published differently, also where JSON has no bytes for them.
 func TestEventsOfBytes(t *testing.T) {
 	h := New()
 	s := h.Subscribe()
@@ -37,7 +37,7 @@ func TestEventsOfBytes(t *testing.T) {
 			t.Fatal("no event")
 		}
 		if err := json.Unmarshal(ev.JSON, &got); err != nil || got.Text != nil || len(got.Base64) != 2 || string(got.Base64[1]) != key {
-			t.Errorf("%q is told as %s (%v)", key, ev.JSON, err)
+			t.Errorf("%q is published as %s (%v)", key, ev.JSON, err)
 		}
 	}
 }

@@ -76,7 +76,7 @@ func TestSubscribersConcurrently(t *testing.T) {
 	for p := range publishers {
 		publishing.Go(func() {
 			for i := range each {
-				turn.Lock() // nobody may fall behind by more than the ring
+				turn.Lock() // no subscriber may fall behind by more than the ring
 				for r := range readers {
 					for ok := true; ok && published-read[r] > ringSize/2; read[r], ok = <-at[r] {
 					}

@@ -9,8 +9,8 @@ import (
 	"github.com/lately-go/lately/internal/test/must"
 )
 
-// TestRates samples two rules, one of which is replaced: each second has its own decisions, and an
-// import restores the exported ones.
+// TestRates samples two rules, one of which is replaced: each second has its own decisions, and an import restores the
+// exported ones.
 func TestRates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var now history.Sample
@@ -42,7 +42,7 @@ func TestRates(t *testing.T) {
 			t.Errorf("restored: %+v, want 1230 decisions", rates)
 		}
 		if err := restored.Import([]byte("{")); err == nil {
-			t.Error("a record that is no JSON is taken")
+			t.Error("a record other than JSON is accepted")
 		}
 	})
 }

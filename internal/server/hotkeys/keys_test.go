@@ -116,7 +116,7 @@ func hotOf(e *hotkeys.Keys) []api.HotKey {
 	return keys
 }
 
-// A key that a restart leaves hot, and that so is not told again, is listed.
+// A key that is hot after a restart, without a new update, is listed.
 func TestHotAfterARestart(t *testing.T) {
 	var was []api.HotKey
 	var records []journal.Record
@@ -220,8 +220,7 @@ func TestHotBudget(t *testing.T) {
 	}
 }
 
-// Lists, events and snapshots of hot keys have the beginning of a long one, and say
-// that it is not all.
+// Lists, events and snapshots of hot keys have the beginning of a long key, marked as cut.
 func TestLongHotKeysAreCut(t *testing.T) {
 	var records []journal.Record
 	var was []api.HotKey
@@ -250,8 +249,8 @@ func TestLongHotKeysAreCut(t *testing.T) {
 	})
 }
 
-// A key that stays over its threshold stays hot: watchers are told before its time is
-// over, and never that it is cold. When its events end, it is cold within a hold.
+// A key that stays over its threshold stays hot: watchers receive an update before its time ends, and never that it is
+// cold. When its events end, it is cold within a hold.
 func TestSteadyKeyStaysHot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, _ := newKeys(t, `{version: 1, hot: [{name: page, key: path, threshold: 200 per 2s, hold: 10s}]}`)
@@ -282,7 +281,7 @@ func TestSteadyKeyStaysHot(t *testing.T) {
 			}
 			time.Sleep(100 * time.Millisecond)
 			if cold := read(); cold || time.Since(began) > 3*time.Second && !time.Now().Before(until) {
-				t.Fatalf("after %v it is cold for the watcher: told %t, hot until %v, now %v", time.Since(began), cold, until, time.Now())
+				t.Fatalf("after %v it is cold for the watcher: received %t, hot until %v, now %v", time.Since(began), cold, until, time.Now())
 			}
 		}
 		time.Sleep(23 * time.Second)

@@ -18,14 +18,14 @@ import (
 	"github.com/lately-go/lately/internal/test/randtest"
 )
 
-// A replica is what a watcher knows, by the rules of the protocol alone.
+// A replica is the state of a watcher, by the rules of the protocol alone.
 type replica struct {
 	t       testing.TB
 	rule    string
 	w       *Watcher
 	version uint64
 	begun   bool              // it has had a reset
-	inside  bool              // the last message said more
+	inside  bool              // the last message had more
 	hot     map[string]string // each key with the version of its value
 	loads   map[string]uint64 // the version of the value that it has loaded
 	resets  int
@@ -41,7 +41,7 @@ func (r *replica) apply(text []byte) error {
 	}
 	again, err := json.Marshal(&u)
 	if err != nil || string(again) != string(text) {
-		return fmt.Errorf("the message is not that of api.HotUpdate:\n%s\n%s", text, again)
+		return fmt.Errorf("the message differs from api.HotUpdate:\n%s\n%s", text, again)
 	}
 	switch {
 	case u.Reset:
@@ -125,8 +125,8 @@ type fault func(*hotList)
 
 func inForce(*entry) bool { return true }
 
-// simulate makes random changes to a list and has watchers read them slowly, join late,
-// and lose messages. At each quiet point every watcher must have what the list has.
+// simulate makes random changes to a list and has watchers read them slowly, join late, and lose messages. At each quiet
+// point every watcher must have the list.
 func simulate(t testing.TB, seed uint64, steps int, inject fault) (err error) {
 	rnd := rand.New(rand.NewPCG(seed, 1))
 	stop := make(chan struct{})

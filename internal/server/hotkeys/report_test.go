@@ -192,7 +192,7 @@ func TestAlwaysHotKeys(t *testing.T) {
 	}
 }
 
-// What caches report is summed up by span, and kept when the rule changes.
+// Reports of caches are summed up by span, and kept when the rule changes.
 func TestCacheStatistics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, _ := newKeys(t, hotRules)

@@ -11,8 +11,8 @@ import (
 
 func idle(*entry) bool { return false }
 
-// A watch begins with what was added before it, published or not; watchers at the same
-// version share one update; and a watcher of another rule is told nothing.
+// A watch begins with everything added before it, published or not; watchers at the same version share one update; and a
+// watcher of another rule receives nothing.
 func TestWatchersShareUpdates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stop := make(chan struct{})
@@ -51,7 +51,7 @@ func TestWatchersShareUpdates(t *testing.T) {
 			}
 		}
 		if u := other.Next(); u != nil {
-			t.Errorf("a watcher of another rule is told %s", u.Parts())
+			t.Errorf("a watcher of another rule receives %s", u.Parts())
 		}
 		add("b", "1")
 		time.Sleep(time.Second)

@@ -13,8 +13,8 @@ import (
 	"github.com/lately-go/lately/match"
 )
 
-// TestConcurrentEventsAreTheLast keeps within its bytes the newest events, all of them since the
-// time that it says, also while others are added and read.
+// TestConcurrentEventsAreTheLast keeps the newest events within its bytes, all of them since the reported time, also while
+// others are added and read.
 func TestConcurrentEventsAreTheLast(t *testing.T) {
 	const sessions, each, budget = 4, 6000, 1 << 20
 	q := keptevents.New(budget)

@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// leave leaves a socket at path that nobody listens on.
+// leave leaves a socket at path without a listener.
 func leave(t *testing.T, path string) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
@@ -49,7 +49,7 @@ func leave(t *testing.T, path string) {
 	}
 }
 
-// open opens a socket at path until the test is over.
+// open opens a socket at path until the end of the test.
 func open(t *testing.T, s listen.Socket, path string) net.Listener {
 	t.Helper()
 	l := must.Get(s.Open("http", "unix:"+path))(t)
@@ -57,7 +57,7 @@ func open(t *testing.T, s listen.Socket, path string) net.Listener {
 	return l
 }
 
-// answers reports whether somebody accepts a connection at path.
+// answers reports whether a listener accepts a connection at path.
 func answers(path string) bool {
 	conn, err := net.Dial("unix", path)
 	if err == nil {
@@ -82,7 +82,7 @@ func TestSocketPermissions(t *testing.T) {
 	}
 }
 
-// What is at a path already is replaced only if it is a socket that nobody listens on.
+// An existing file at the path is replaced only if it is a socket without a listener.
 func TestSocketPathInUse(t *testing.T) {
 	dir := t.TempDir()
 	file, link, live, stale := filepath.Join(dir, "file"), filepath.Join(dir, "link"), filepath.Join(dir, "live"), filepath.Join(dir, "stale")

@@ -14,7 +14,7 @@ import (
 	"github.com/lately-go/lately/internal/test/must"
 )
 
-// Another user can connect from the moment at which the mode says so, and not before.
+// Another user can connect as soon as the mode allows it, and not before.
 func TestSocketOfOthers(t *testing.T) {
 	if os.Getuid() != 0 || runtime.GOOS != "linux" {
 		t.Skip("SKIP: only root can be another user, and only Linux has /proc/self/exe")

@@ -11,8 +11,8 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// TestStore counts refusals of more keys than fit, with an example of each: a key that is refused
-// again and again is not pushed out, and keys of a rule that is gone are not split.
+// TestStore counts refusals of more keys than fit, with an example of each: a key that is refused again and again is not
+// evicted, and keys of a removed rule are not split.
 func TestStore(t *testing.T) {
 	s := refused.New()
 	r := &ratelimit.Rule{Name: "a", Key: match.MustKey("client")}

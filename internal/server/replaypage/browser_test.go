@@ -138,7 +138,7 @@ func testFigures(t *testing.T, b *browsertest.Browser) {
 		t.Errorf("%d bans are shown, want 13", rows)
 	}
 
-	// What is folded is made when it is opened, also by the keyboard.
+	// Folded parts are made when they are opened, also by the keyboard.
 	if rows := len(texts(p, ".effects tbody tr")); rows != 0 {
 		t.Errorf("%d rows of a folded table", rows)
 	}
@@ -150,8 +150,7 @@ func testFigures(t *testing.T, b *browsertest.Browser) {
 	p.Clean()
 }
 
-// testTogether has the rules of a file: what all refuse is there once, and each rule has what
-// it refuses itself.
+// testTogether has the rules of a file: the refusals of all rules together are there once, and each rule has its own.
 func testTogether(t *testing.T, b *browsertest.Browser) {
 	file := must.Get(rules.Parse("rules.yaml", []byte("version: 1\nlimits:\n- {name: a, key: client, limit: 1 per 1m}\n- {name: b, key: path, limit: 2 per 1m, mode: shadow}\n")))(t)
 	path := filepath.Join(t.TempDir(), "log")
@@ -299,8 +298,8 @@ func testHostile(t *testing.T, b *browsertest.Browser) {
 	}
 }
 
-// testNothingLeaves opens a page and uses all of it: the only request is for the page. What
-// would be another one is blocked, which shows that the policy is in force.
+// testNothingLeaves opens a page and uses all of it: the only request is for the page. Any other is blocked, which shows
+// that the policy is in force.
 func testNothingLeaves(t *testing.T, b *browsertest.Browser) {
 	p := open(t, b, hostileReport(t), time.UTC, 1440, 900)
 	p.JS(`document.querySelectorAll('details, button').forEach((e) => e.matches('details') ? (e.open = true) : e.click())`, nil)

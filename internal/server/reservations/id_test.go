@@ -79,7 +79,7 @@ func FuzzID(f *testing.F) {
 	})
 }
 
-// FuzzIDText opens any text: it is an id only if it is the text of one.
+// FuzzIDText opens any text: it is an id only if it equals the text of that id.
 func FuzzIDText(f *testing.F) {
 	s := NewSealer(secret.New())
 	text, _ := s.Seal(nil, nil, &someIDs[3])

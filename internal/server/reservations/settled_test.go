@@ -8,8 +8,8 @@ import (
 	"github.com/lately-go/lately/internal/test/randtest"
 )
 
-// TestSettledIDs fills a stripe: ids are remembered until their time is over, and then others fit. What is exported is
-// remembered by another.
+// TestSettledIDs fills a stripe: ids are remembered until their time has passed, and then others fit. Exported ids are
+// remembered after import.
 func TestSettledIDs(t *testing.T) {
 	const most = 100
 	now := time.Date(2026, 1, 1, 0, 0, 30, 0, time.UTC)

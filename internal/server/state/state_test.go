@@ -36,8 +36,8 @@ func TestWriterEndsAtTheFirstError(t *testing.T) {
 	}
 }
 
-// A Loader imports the first chunk before it begins with others, all chunks, each from memory of its own, and adds up what they
-// had. An error of any is returned.
+// A Loader imports the first chunk before it begins with others, all chunks, each from memory of its own, and adds up their
+// counts. It returns an error of any.
 func TestConcurrentLoader(t *testing.T) {
 	const chunks = 200
 	now := time.Unix(1, 0)

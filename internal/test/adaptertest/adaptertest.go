@@ -87,7 +87,7 @@ func Benchmark(b *testing.B, app func(limits ...*latelyhttp.Middleware) http.Han
 	}
 }
 
-// Limits returns a middleware of one rule: n an hour for each key of fields.
+// Limits returns a middleware with one rule: n an hour for each key of fields.
 func Limits(t testing.TB, c latelyhttp.Config, n uint64, fields ...string) *latelyhttp.Middleware {
 	t.Helper()
 	return limitsOf(t, c, ratelimit.Rule{Name: "rule", Key: match.MustKey(fields...), Limits: []ratelimit.Limit{{N: n, Span: time.Hour}}})
@@ -184,7 +184,7 @@ func testTrustedProxies(t *testing.T, open Open) {
 		send("GET", "/items/1", "10.0.0.1:99", "X-Forwarded-For", fmt.Sprintf("198.51.100.%d, 203.0.113.%d", n, n%2))
 	}
 	if reached != 2 {
-		t.Errorf("%d requests reached the handler, want one of each of 2 clients", reached)
+		t.Errorf("%d requests reached the handler, want one from each of 2 clients", reached)
 	}
 }
 

@@ -41,7 +41,7 @@ func New(t testing.TB) *Server {
 	return s
 }
 
-// Resolver returns a resolver that asks s only.
+// Resolver returns a resolver that queries only s.
 func (s *Server) Resolver() *net.Resolver {
 	return &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "udp", s.conn.LocalAddr().String())

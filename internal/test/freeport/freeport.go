@@ -14,8 +14,8 @@ import (
 // gets such a port between Addr and the program that listens on it.
 const first, last = 15_000, 29_999
 
-// Addr returns an address on loopback where nobody listens. Another process that calls Addr
-// may get the same one until somebody listens: once in some 10,000 calls at the same moment.
+// Addr returns an address on loopback without a listener. Another process that calls Addr may get the same one until a
+// listener uses it: once in some 10,000 calls at the same moment.
 func Addr(t testing.TB) string {
 	t.Helper()
 	var err error

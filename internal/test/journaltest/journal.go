@@ -23,7 +23,7 @@ const (
 	entriesFile = "entries"
 	killsFile   = "kills"   // its size is how often journalctl was killed
 	messageFile = "message" // what journalctl writes to its standard error
-	brokenFile  = "broken"  // journalctl fails while it is there
+	brokenFile  = "broken"  // journalctl fails while this file exists
 	startsFile  = "starts"  // the arguments of each start
 )
 

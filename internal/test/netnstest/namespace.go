@@ -24,7 +24,7 @@ type Namespace struct {
 	pid int
 }
 
-// New returns a network that ends with the test, or skips where there is no right to one.
+// New returns a network that ends with the test, or skips the test without the right to make one.
 func New(t *testing.T) Namespace {
 	t.Helper()
 	if out, err := exec.Command("unshare", "-n", "nft", "list", "ruleset").CombinedOutput(); err != nil {
@@ -108,7 +108,7 @@ func (n Namespace) Link(other Namespace, here, there []string) {
 	other.Run("", "ip", "link", "set", "far", "up")
 }
 
-// Cut drops all packets that come to n from now on. Nobody is told. heal ends that.
+// Cut drops all packets to n from now on, without an error to the sender. heal ends that.
 func (n Namespace) Cut() (heal func()) {
 	n.t.Helper()
 	n.Run("table inet cut {\nchain in {\ntype filter hook input priority 0; policy drop;\n}\n}\n", "nft", "-f", "-")
@@ -146,12 +146,11 @@ func (n Namespace) Dial(ctx context.Context, d *net.Dialer, address string) (net
 
 // Exit statuses of curl, as returned by Connect.
 const (
-	Refused = 7  // the kernel has answered: nobody listens
-	Dropped = 28 // there was no answer for a second
+	Refused = 7  // the kernel has answered: no listener
+	Dropped = 28 // no answer within a second
 )
 
-// Connect sends packets from an address of n to one at which nobody listens, and returns the
-// result.
+// Connect sends packets from an address of n to one without a listener, and returns the result.
 func (n Namespace) Connect(from, to string) (status int) {
 	n.t.Helper()
 	_, status = n.Try("", "curl", "-s", "-g", "--noproxy", "*", "-m", "1", "--interface", from, "http://"+to+":9/")

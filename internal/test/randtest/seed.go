@@ -10,10 +10,9 @@ import (
 	"testing"
 )
 
-// seedVariable holds the seed of every test of a run. Continuous integration sets it: a
-// change there is judged by itself, and not by what a seed that nobody tried yet finds.
-// Its name does not begin with LATELY_: a server that a test starts would take it for a
-// setting.
+// seedVariable holds the seed for every test of a run. Continuous integration sets it: a change is judged by itself, and
+// not by a new seed that fails in old code. Its name does not begin with LATELY_: a server that a test starts would take it
+// for a setting.
 const seedVariable = "TEST_SEED"
 
 // New returns a source of random numbers with a seed of t.
@@ -31,8 +30,8 @@ type drawn struct {
 	calls atomic.Uint64
 }
 
-// Seed returns a seed of a test: each call another, the first that of TEST_SEED or a
-// random one, and the next ones made of it. A test that fails says how to run with them.
+// Seed returns a seed for a test: each call another, the first from TEST_SEED or random, and the next ones derived from it.
+// A test that fails prints how to run with them.
 func Seed(t testing.TB) uint64 {
 	t.Helper()
 	const step = 0x9e3779b97f4a7c15 // odd, so that no seed comes twice

@@ -12,7 +12,7 @@ import (
 // A Value is one reply, or an element of one.
 type Value struct {
 	Kind  byte    // the byte that it begins with on the wire; '_' for every null
-	Text  string  // of all kinds but null and aggregates
+	Text  string  // for all kinds but null and aggregates
 	Elems []Value // of aggregates; keys and values of a map in turn
 }
 

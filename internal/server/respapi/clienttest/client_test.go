@@ -164,7 +164,7 @@ func TestGoRedis(t *testing.T) {
 				must.Do(t, c.Do(ctx, "BAN", "login", "eve", "10m", "by hand").Err())
 				m, err := sub.ReceiveMessage(ctx)
 				if err != nil || m.Channel != "bans" || !strings.Contains(m.Payload, `"eve"`) {
-					t.Errorf("told %v, %v", m, err)
+					t.Errorf("received %v, %v", m, err)
 				}
 			})
 		}
@@ -245,14 +245,14 @@ func TestRueidis(t *testing.T) {
 						t.Errorf("told %v", m)
 					}
 				case <-ctx.Done():
-					t.Error("nothing was told")
+					t.Error("nothing was received")
 				}
 			})
 		}
 	}
 }
 
-// Errors of authentication are those that go-redis knows.
+// Errors of authentication have the codes that go-redis recognizes.
 func TestGoRedisAuthentication(t *testing.T) {
 	addr, _ := serve(t, true)
 	for password, want := range map[string]string{"": "NOAUTH ", "wrong": "WRONGPASS "} {

@@ -98,8 +98,8 @@ func examples(t *testing.T) string {
 	return dir
 }
 
-// checkReported runs a program that prints how many uses of a key it has made and how many
-// it has reported. The server must have counted these.
+// checkReported runs a program that prints how many uses of a key it has made and how many it has reported. The server must
+// have counted as many.
 func checkReported(t *testing.T, cmd *exec.Cmd, addr, password string) {
 	t.Helper()
 	out, err := cmd.CombinedOutput()
@@ -118,6 +118,6 @@ func checkReported(t *testing.T, cmd *exec.Cmd, addr, password string) {
 		t.Errorf("the client has reported %d uses, the server has counted %v", reported, events)
 	}
 	if reads := product["hits"].(int64) + product["misses"].(int64); reads != uses {
-		t.Errorf("the client has made %d reads, the server was told of %d", uses, reads)
+		t.Errorf("the client has made %d reads, the server received %d", uses, reads)
 	}
 }

@@ -16,9 +16,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// The example clients with two servers, one of which is stopped: as with SIGSTOP, its connections stay
-// open and nothing answers. Only the reports that it does not answer are lost, and it is used again
-// when it goes on.
+// The example clients with two servers, one of which is stopped: as with SIGSTOP, its connections stay open without
+// answers. Only its unanswered reports are lost, and it is used again when it goes on.
 
 const stoppedPython = `
 import os, time
@@ -158,8 +157,8 @@ func TestHotKeysJavaStopped(t *testing.T) {
 	})
 }
 
-// checkStopped runs a program that uses two servers. It says when the second is to be stopped and when it has used
-// a thousand keys since, and in the end how many uses it has made and reported.
+// checkStopped runs a program that uses two servers. It prints when to stop the second and when it has used a thousand keys
+// since, and at its end how many uses it has made and reported.
 func checkStopped(t *testing.T, program func(addr, stopped string) *exec.Cmd) {
 	t.Helper()
 	addr, _ := serve(t, false)
@@ -198,7 +197,7 @@ func checkStopped(t *testing.T, program func(addr, stopped string) *exec.Cmd) {
 	if ended := cmd.Wait(); err != nil || ended != nil {
 		t.Fatalf("%v, %v", err, ended)
 	}
-	if first := eventsOf(t, addr); !counted || first > reported { // the other may count what it is sent when it goes on
+	if first := eventsOf(t, addr); !counted || first > reported { // the other may count what it received when it goes on
 		t.Errorf("of %d uses %d were reported, %d of them to the first server, which has never counted all of a thousand", uses, reported, first)
 	}
 }

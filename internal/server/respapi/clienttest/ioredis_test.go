@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// ioredisScript asks with ioredis what the other tests ask. It prints OK, or fails.
+// ioredisScript sends with ioredis what the other tests send. It prints OK, or fails.
 const ioredisScript = `
 const Redis = require('ioredis');
 const [host, port, password] = [process.env.HOST, +process.env.PORT, process.env.PASSWORD || undefined];
@@ -36,7 +36,7 @@ const same = (got, want) => { if (JSON.stringify(got) !== JSON.stringify(want)) 
 })().catch(e => { console.error(e); process.exit(1); });
 `
 
-// TestIORedis needs node and its module ioredis, which NODE_PATH says the place of.
+// TestIORedis needs node and its module ioredis, in NODE_PATH.
 func TestIORedis(t *testing.T) {
 	node, err := exec.LookPath("node")
 	if err != nil {

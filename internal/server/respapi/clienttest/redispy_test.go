@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// redisPyScript asks with redis-py what the other tests ask, with its default
-// pipelines, which are transactions. It prints OK, or fails.
+// redisPyScript sends with redis-py what the other tests send, with its default pipelines, which are transactions. It
+// prints OK, or fails.
 const redisPyScript = `
 import os, redis
 host, port, password = os.environ['HOST'], int(os.environ['PORT']), os.environ['PASSWORD'] or None
