@@ -74,9 +74,9 @@ func check(c *conn, args [][]byte) error {
 	if outcome && byID {
 		event = args[2:]
 	}
-	ev := c.session.Event()
-	terms, cost, err := fillEvent(ev, event)
-	if terms.Outcome = outcome; outcome && terms.Hold+terms.Report > 0 {
+	ev, terms := c.session.Event(), engine.Terms{Outcome: outcome}
+	cost, err := fillEvent(ev, event, &terms)
+	if outcome && terms.Hold+terms.Report > 0 {
 		err = badArg("RESERVE, OUTCOME: must be left out of an outcome, which counts what has ended")
 	}
 	if outcome && byID {
@@ -91,10 +91,10 @@ func check(c *conn, args [][]byte) error {
 	return c.couldQueue(err)
 }
 
-// fillEvent sets the fields of CHECK in ev, and returns its terms and the cost.
-func fillEvent(ev *match.Event, args [][]byte) (terms engine.Terms, cost uint64, err error) {
+// fillEvent sets the fields of CHECK in ev, and its options in terms, and returns the cost.
+func fillEvent(ev *match.Event, args [][]byte, terms *engine.Terms) (cost uint64, err error) {
 	if len(args)%2 != 0 {
-		return terms, 0, badArg("field '%.64s' has no value", args[len(args)-1])
+		return 0, badArg("field '%.64s' has no value", args[len(args)-1])
 	}
 	fields := 0
 	for i := 0; i < len(args) && err == nil; i += 2 {
@@ -117,7 +117,7 @@ func fillEvent(ev *match.Event, args [][]byte) (terms engine.Terms, cost uint64,
 	if err == nil && (fields == 0 || fields > maxFields) {
 		err = badArg("event has %d fields: must be 1 to %d", fields, maxFields)
 	}
-	return terms, max(cost, 1), err
+	return max(cost, 1), err
 }
 
 // once reads the value of an option, which was before if it is not 0.
