@@ -1,6 +1,6 @@
 # Needs Go (the version in go.mod), git and make. Linters come through the Go module
 # proxy, pinned in tools/go.mod; the race detector needs a C compiler. For each tool that
-# is missing, a line that begins with SKIP says what does not run.
+# is missing, a line that begins with SKIP names what does not run.
 
 GO        ?= go
 VERSION   ?=
@@ -61,8 +61,8 @@ node-modules:
 # The packages whose tests take longest, which begin first: no core waits at the end.
 SLOW = ./latelyredis ./internal/cli ./internal/test/deptest ./internal/server ./replay ./ratelimit ./internal/server/console ./internal/server/httpapi ./client
 
-# Packages whose code runs goroutines: all their tests run under the race detector. Of the
-# others those with Concurrent in their names do; internal/test/deptest checks the names.
+# Packages whose code runs goroutines: all their tests run under the race detector. In other packages, tests
+# with Concurrent in their names do; internal/test/deptest checks the names.
 CONCURRENT = client internal/event/crawlers latelygrpc latelyredis internal/server/follow internal/server/enforce internal/server/journal internal/server/loglimit internal/server \
 	internal/server/access internal/server/engine internal/server/events internal/server/hotkeys internal/server/listen internal/server/httpapi internal/server/respapi
 
