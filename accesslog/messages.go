@@ -326,7 +326,8 @@ func beforeSlash(program []byte) []byte {
 
 // Yearless reports whether the last event's line lacks the year. Unless [Options] has one,
 // the time is then in the stand-in calendar of [InYear]. Only formats with [Format.Yearless]
-// have such lines, possibly besides lines with a year.
+// have such lines, possibly besides lines with a year; and patterns, which date them by the clock,
+// see [ParseFormat].
 func (p *Parser) Yearless() bool {
 	if p.inner != nil {
 		return p.inner.Yearless()

@@ -228,6 +228,7 @@ func (t *timePattern) number(m *regex.Matcher, letter byte, other int) int {
 
 // patternTime returns the time that m has found.
 func (p *Parser) patternTime(t *timePattern, m *regex.Matcher) (sec, nsec int64, ok bool) {
+	p.yearless = false
 	if text := t.part(m, 's'); text != nil {
 		whole, _, _ := bytes.Cut(text, []byte{'.'})
 		return readDecimal(text, max(0, (len(whole)-10)/3*3))
@@ -241,7 +242,7 @@ func (p *Parser) patternTime(t *timePattern, m *regex.Matcher) (sec, nsec int64,
 	}
 	ahead, zoned := zoneAhead(t.part(m, 'z'))
 	date, ok := t.date(m)
-	if !ok {
+	if p.yearless = !ok; !ok {
 		date, ok = t.lateDate(m, time.Now().In(p.location()), clock)
 	}
 	if sec = date + clock - ahead; !zoned {

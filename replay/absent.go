@@ -40,8 +40,11 @@ func (r *run) checkLines(report *Report) error {
 // matchesNothing reports whether the format is patterns of the user, of which none matches: a
 // log with nothing but ordinary lines is rarer than a mistake in them.
 func (l *logFile) matchesNothing() bool {
-	return l.bad+l.skipped == l.lines && strings.Contains(l.format.String(), "regex:")
+	return l.bad+l.skipped == l.lines && hasPatterns(l.format)
 }
+
+// hasPatterns reports whether a format is patterns of the user.
+func hasPatterns(f accesslog.Format) bool { return strings.Contains(f.String(), "regex:") }
 
 // noEvents returns the problem of a file that has no event, and why its first line is none.
 func (l *logFile) noEvents() string {

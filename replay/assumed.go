@@ -9,8 +9,9 @@ import (
 // fields are part of each report.
 type AssumedTimes struct {
 	AssumedYears []FileYear `json:"assumed_years,omitempty"`
-	Zoneless     bool       `json:"zoneless,omitempty"`     // some times lack a zone, and are read as UTC
-	EitherOrder  bool       `json:"either_order,omitempty"` // some dates may begin with the day or with the month
+	ByClock      bool       `json:"years_by_clock,omitempty"` // some times that patterns found lack a year: that of the clock, or the one before
+	Zoneless     bool       `json:"zoneless,omitempty"`       // some times lack a zone, and are read as UTC
+	EitherOrder  bool       `json:"either_order,omitempty"`   // some dates may begin with the day or with the month
 }
 
 // LogEvents describes the events that a report is about: those of files that are in a cut.
@@ -47,6 +48,9 @@ func (a *AssumedTimes) notes() iter.Seq[string] {
 			if !yield(fmt.Sprintf("%s has no years: the assumed year of its first line is %d; --year gives another", visible(f.File), f.Year)) {
 				return
 			}
+		}
+		if a.ByClock && !yield("some times have no year: each is read as the latest that is not more than a day ahead of the clock, whatever --year is") {
+			return
 		}
 		if a.Zoneless && !yield("the times name no zone: they are read as UTC") {
 			return

@@ -48,6 +48,7 @@ type logFile struct {
 	events              int64
 	grain               uint32 // of the times; 0 if there is none
 	zoneless            bool   // there is an event whose time names no zone
+	byClock             bool   // there is one whose year is that of the clock
 	eitherOrder         bool   // its dates may begin with the day or the month
 	years               int    // that the last dated line comes after the first one
 	lastDated           time.Time
@@ -84,6 +85,7 @@ func (l *logFile) count(b *parsed) {
 	l.bad += b.bad
 	l.leftOut += b.leftOut
 	l.zoneless = l.zoneless || b.zoneless
+	l.byClock = l.byClock || b.byClock
 	if b.whole != noSpan || b.standIn != noSpan {
 		if l.grain == 0 || b.grain < l.grain {
 			l.grain = b.grain

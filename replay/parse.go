@@ -42,6 +42,7 @@ type parsed struct {
 	standIn logSpan   // of the events without a year
 
 	zoneless bool // there is an event whose time names no zone
+	byClock  bool // there is one whose year is that of the clock
 
 	dated       bool      // there are lines whose times have no year
 	first, last time.Time // these, in the stand-in calendar
@@ -165,6 +166,7 @@ func (w *worker) parseLines(p *parsed) {
 	parser.Reset()
 	mayLackYear := p.format.Yearless()
 	p.zoneless = p.format.Zoneless() && !mayLackYear
+	patterns := hasPatterns(p.format)
 	for rest := p.data; len(rest) > 0; {
 		var line []byte
 		line, rest, _ = accesslog.CutLine(rest)
@@ -177,6 +179,7 @@ func (w *worker) parseLines(p *parsed) {
 			}
 			continue
 		}
+		p.byClock = p.byClock || patterns && parser.Yearless()
 		if mayLackYear {
 			p.zoneless = p.zoneless || parser.Zoneless()
 			if p.year = withYear; parser.Yearless() {

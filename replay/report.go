@@ -229,6 +229,7 @@ func (r *run) summarize() *Report {
 		if l.assumed != 0 {
 			report.AssumedYears = append(report.AssumedYears, FileYear{l.path, l.assumed})
 		}
+		report.ByClock = report.ByClock || l.byClock
 		report.Zoneless = report.Zoneless || l.zoneless && l.events > 0
 		report.EitherOrder = report.EitherOrder || l.eitherOrder
 		if name := l.format.String(); name != "" && !slices.Contains(names, name) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -101,6 +102,20 @@ func checkYears(t *testing.T, c replay.Config, want string, bad int64) {
 		t.Errorf("jumps %v, want %d", r.Jumps, jumps)
 	}
 	checkAssumedYear(t, c, r, days[0])
+}
+
+// TestYearsByClock reports that patterns have found times without a year.
+func TestYearsByClock(t *testing.T) {
+	patterns := filepath.Join(t.TempDir(), "ssh.regex")
+	must.Do(t, os.WriteFile(patterns, []byte("match Failed password for root from <HOST>\n"), 0o600))
+	for stamp, want := range map[string]bool{"May  8 00:00:00": true, "2018-05-08 00:00:00": false} {
+		r := must.Get(replay.Run(t.Context(), replay.Config{Files: []string{"-"}, Stdin: strings.NewReader(sshd(stamp)), Format: "regex:" + patterns}))(t)
+		var text strings.Builder
+		must.Do(t, r.WriteText(&text, replay.TextStyle{}))
+		if r.Events != 1 || r.ByClock != want || strings.Contains(text.String(), "some times have no year: each is read as the latest") != want {
+			t.Errorf("%s: %v, want %v, and the text is\n%s", stamp, r.ByClock, want, text.String())
+		}
+	}
 }
 
 // checkAssumedYear compares the report with the assumed year, by default the year of

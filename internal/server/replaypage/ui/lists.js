@@ -106,6 +106,7 @@ export function logPanel(report) {
   return panel('The log', 'log', h('dl', { class: 'facts' }, facts.map(([name, value]) => h('div', {}, h('dt', {}, name), h('dd', {}, shown(value, 200))))),
     (report.jumps ?? []).map((j) => h('p', { class: 'sentence' }, `A jump in time from ${stamp(j.from)} to ${stamp(j.to)}.`)),
     (report.assumed_years ?? []).map((y) => h('p', { class: 'sentence' }, plain(`${y.file} has no years: the assumed year of its first line is ${y.year}.`))),
+    report.years_by_clock ? h('p', { class: 'sentence' }, 'Some times have no year: each is read as the latest that is not more than a day ahead of the clock.') : null,
     report.zoneless ? h('p', { class: 'sentence' }, 'The times name no zone: they are read as UTC.') : null,
     report.bad_lines?.length ? folded('The first bad lines', () => table('Bad lines', [['Line'], ['Text']], report.bad_lines.map(badLine))) : null);
 }
