@@ -163,15 +163,6 @@ type pathStep struct {
 	inner *pathNode // the object that paths continue in; nil if there are none
 }
 
-// newPathTree returns the tree of the paths of wants.
-func newPathTree(wants []want) *pathNode {
-	root := &pathNode{}
-	for i := range wants {
-		root.add(wants[i].path, i)
-	}
-	return root
-}
-
 // add adds a path from n on, to the want of that number.
 func (n *pathNode) add(path []string, want int) {
 	for keys := 1; keys <= len(path); keys++ {

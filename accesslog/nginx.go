@@ -72,7 +72,9 @@ func parseVariables(text string, more map[string]variable) (*spec, error) {
 		}
 		if !ok && more == nil {
 			v = fieldVariable(name)
-			unknown = firstNear(unknown, p)
+			if unknown == nil && nearVariable(p) != "" {
+				unknown = p // probably misspelled
+			}
 		}
 		p.variable = v
 	}
@@ -89,14 +91,7 @@ func parseVariables(text string, more map[string]variable) (*spec, error) {
 	return s, err
 }
 
-// firstNear returns first, or p if there is none and p is probably misspelled.
-func firstNear(first, p *piece) *piece {
-	if first == nil && nearVariable(p) != "" {
-		return p
-	}
-	return first
-}
-
+// nearVariable returns the variable of nginx that is probably meant by an unknown one, or "".
 func nearVariable(p *piece) string {
 	return spelling.Nearest(p.label[1:], slices.Sorted(maps.Keys(nginxVariables)), 2)
 }

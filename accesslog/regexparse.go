@@ -131,7 +131,10 @@ func (p *Parser) filtered(f *filterReader, r *regexReader, ev *match.Event) outc
 	}
 	if f.prefix != nil {
 		if !f.prefix.Match(text) {
-			return otherUnless(f.prefix.Exceeded())
+			if f.prefix.Exceeded() {
+				return badLine
+			}
+			return otherLine
 		}
 		setGroups(ev, f.filter.prefix, f.prefix)
 		if content := f.prefix.Group(f.filter.prefix.content); content != nil {
@@ -173,13 +176,6 @@ func (p *Parser) setTime(ev *match.Event, f *filterReader, r *regexReader, dated
 	}
 	ev.Time = utc(sec, nsec)
 	return eventLine
-}
-
-func otherUnless(bad bool) outcome {
-	if bad {
-		return badLine
-	}
-	return otherLine
 }
 
 // ignored reports whether a pattern of ignore matches.

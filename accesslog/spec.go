@@ -256,7 +256,10 @@ func (s *spec) compile() *spec {
 	switch {
 	case s.template != nil, s.header != nil:
 	case s.separator == 0:
-		s.root = newPathTree(s.wants)
+		s.root = &pathNode{}
+		for i := range s.wants {
+			s.root.add(s.wants[i].path, i)
+		}
 	default:
 		for i, w := range s.wants {
 			s.columns = append(s.columns, columnWant{w.column, i})

@@ -87,19 +87,13 @@ func readFiles(paths []string) ([]source, error) {
 			errs[i] = fmt.Errorf("rules files: %s twice: must be given once", path)
 			continue
 		}
-		data, err := readFile(path)
-		sources[i], errs[i] = source{path, string(data)}, err
+		data, err := fileperm.ReadFile(path, yamlfile.MaxSize)
+		if err != nil {
+			errs[i] = fmt.Errorf("rules file: %w", err)
+		}
+		sources[i] = source{path, string(data)}
 	}
 	return sources, errors.Join(errs...)
-}
-
-// readFile returns the contents of a rules file.
-func readFile(path string) ([]byte, error) {
-	data, err := fileperm.ReadFile(path, yamlfile.MaxSize)
-	if err != nil {
-		return nil, fmt.Errorf("rules file: %w", err)
-	}
-	return data, nil
 }
 
 // Parse validates and compiles data as the rules file called name. The error is
