@@ -134,6 +134,7 @@ func (w *Writer) head(kind byte, n int64) {
 	w.buf = appendHead(w.space(headRoom), kind, n)
 }
 
+// appendHead appends the line with which a value begins: its kind and a number.
 func appendHead(b []byte, kind byte, n int64) []byte {
 	if 0 <= n && n < 10 { // most are
 		return append(b, kind, '0'+byte(n), '\r', '\n')
@@ -275,12 +276,12 @@ func AppendCommand[T string | []byte](dst []byte, args ...T) []byte {
 // AppendArray appends the head of an array of n elements, for a command whose arguments
 // follow by [AppendBulk].
 func AppendArray(dst []byte, n int) []byte {
-	return append(strconv.AppendInt(append(dst, '*'), int64(n), 10), '\r', '\n')
+	return appendHead(dst, '*', int64(n))
 }
 
 // AppendBulk appends a bulk string, such as an argument of a command.
 func AppendBulk[T string | []byte](dst []byte, s T) []byte {
-	dst = append(strconv.AppendInt(append(dst, '$'), int64(len(s)), 10), '\r', '\n')
+	dst = appendHead(dst, '$', int64(len(s)))
 	return append(append(dst, s...), '\r', '\n')
 }
 
