@@ -33,7 +33,7 @@ type damagedKind struct {
 func newDamagedKind(t *testing.T, name string, r ratelimit.Rule, ban bool, costs ...uint64) *damagedKind {
 	t.Helper()
 	config := prefixed()
-	k := &damagedKind{T: t, name: name, rules: set(t, r), client: redis(t).client(t), key: config.Prefix + "{path=k}:r", most: 5 * time.Hour}
+	k := &damagedKind{T: t, name: name, rules: set(t, r), client: redis(t).client(t), key: config.Prefix + "{path=k}:r", most: 7 * time.Hour}
 	k.store = quiet(t, k.client, k.rules, config)
 	k.store.NeverAway()
 	if ban {
@@ -94,9 +94,8 @@ func (k *damagedKind) calls() map[string]func() error {
 }
 
 // check replaces the record, makes a call, and then others: at most one of them fails, with DAMAGED.
-func (k *damagedKind) check(what, value string, call string) {
+func (k *damagedKind) check(what, value, call string) (said bool) {
 	k.Helper()
-	said := false
 	most := k.most
 	if call == "BAN" {
 		most += 25 * time.Hour // it is remembered
@@ -135,6 +134,7 @@ func (k *damagedKind) check(what, value string, call string) {
 	if took := cpu(k, k.client) - began; took > 200*time.Millisecond {
 		k.Errorf("%s, %s, %s: the server has worked for %v", k.name, what, call, took)
 	}
+	return said
 }
 
 // cpu returns for how long the server has worked.
@@ -172,7 +172,8 @@ func TestDamagedRecords(t *testing.T) {
 		newDamagedKind(t, "slots of 4 bytes", rule(ratelimit.Sliding, 200_000), false, 70_000),
 		newDamagedKind(t, "bucket", rule(ratelimit.GCRA, 20), false, 1, 3),
 		newDamagedKind(t, "bucket, used up", rule(ratelimit.GCRA, 20), false, 20),
-		newDamagedKind(t, "leaky bucket", rule(ratelimit.LeakyBucket, 100_000), false, 5),
+		newDamagedKind(t, "bucket, as full as it gets", with(rule(ratelimit.GCRA, 7), func(r *ratelimit.Rule) { r.Limits[0].Burst, r.CountRefused = 15, true }), false, 15, 15, 15),
+		newDamagedKind(t, "leaky bucket", rule(ratelimit.LeakyBucket, 100_000), false, 50_000),
 		newDamagedKind(t, "two buckets", rule(ratelimit.TwoBucket, 20), false, 3),
 		newDamagedKind(t, "fixed", rule(ratelimit.Fixed, 20), false, 3),
 		newDamagedKind(t, "calendar", with(rule(ratelimit.Calendar, 20), func(r *ratelimit.Rule) { r.Limits[0] = ratelimit.Limit{N: 20, Per: ratelimit.PerHour} }), false, 3),
@@ -195,6 +196,11 @@ func TestDamagedRecords(t *testing.T) {
 		value := do(t, k.client, "GET", k.key)
 		if value == "" {
 			t.Fatalf("%s: there is no record", k.name)
+		}
+		for _, name := range names {
+			if k.check("as it was", value, name) {
+				t.Errorf("%s: %s finds a record damaged that is not", k.name, name)
+			}
 		}
 		for what, damaged := range damages(rng, value) {
 			k.check(what, damaged, names[rng.IntN(len(names))])
