@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -294,4 +295,70 @@ func TestDamagedMerges(t *testing.T) {
 			t.Errorf("%s: %q instead of %q: the merge was not answered", what, damaged, value)
 		}
 	}
+}
+
+// TestIntactRecords has two nodes with different rules make all calls about a key at random times, also with the clock set back. Each
+// call checks the record: it is never damaged.
+func TestIntactRecords(t *testing.T) {
+	rounds := 300
+	if testing.Short() {
+		rounds = 60
+	}
+	rng, client := randtest.New(t), redis(t).client(t)
+	edited := 0
+	checks := func(text string) string { // leaves each decision to the script that checks
+		edited += strings.Count(text, "pcall(decide, i)")
+		return strings.ReplaceAll(text, "pcall(decide, i)", "false")
+	}
+	for range rounds {
+		now, config := clockAt(time.Now()), prefixed()
+		var nodes [2]*ratelimit.Limiter
+		var rules [2]*ratelimit.Set
+		for i := range nodes {
+			r := randomRules(rng)[0]
+			r.CountRefused = r.Algorithm != ratelimit.InFlight && len(r.Limits) > 0 && rng.IntN(2) == 0
+			rules[i] = set(t, r)
+			store := storeAt(t, client, rules[i], config, now)
+			store.EditScripts(true, checks)
+			nodes[i] = limiterOf(t, rules[i], store)
+		}
+		for range 60 {
+			if now.Add(gap(rng, rules[0])); rng.IntN(20) == 0 {
+				now.Add(-rng.Int64N(time.Hour.Microseconds()))
+			}
+			i, n := max(rng.IntN(8)-6, 0), cost(rng, rules[0]) // mostly the first, so that counts stay
+			r := ruleOf(t, nodes[i])
+			if err := anyCall(rng, now, nodes[i], r, n); err != nil && strings.Contains(err.Error(), "DAMAGED") {
+				t.Fatalf("%v, with %+v and %+v", err, *rules[0].Rules()[0], *rules[1].Rules()[0])
+			}
+		}
+	}
+	if edited == 0 {
+		t.Error("no script was changed")
+	}
+}
+
+// anyCall makes a random call about the key "/", mostly TAKE.
+func anyCall(rng *rand.Rand, now *atomic.Int64, l *ratelimit.Limiter, r *ratelimit.RuleLimiter, n uint64) (err error) {
+	switch rng.IntN(16) {
+	case 0, 1:
+		_, err = r.Refund(n, "/")
+	case 2:
+		err = r.Charge(n, "/")
+	case 3:
+		err = l.Bans().Add(ratelimit.BanRecord{Rule: "r0", Key: []string{"/"}, Until: time.UnixMicro(now.Load()).Add(time.Hour)})
+	case 4:
+		_, err = l.Bans().Remove("r0", "/")
+	case 5:
+		if rng.IntN(4) == 0 {
+			err = r.Reset("/")
+		}
+	case 6, 7:
+		if reserved := r.Reserve(n, "/"); reserved.Decision.Err == nil {
+			return reserved.Settle(rng.Uint64N(n/2 + 2))
+		}
+	default:
+		err = r.TakeAt(time.Time{}, n, "/").Err
+	}
+	return err
 }
