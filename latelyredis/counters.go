@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -314,6 +315,14 @@ const noEntry = "0-0"
 func entryID(data string) string {
 	b := []byte(data[:16])
 	return fmt.Sprintf("%d-%d", binary.BigEndian.Uint64(b), binary.BigEndian.Uint64(b[8:]))
+}
+
+// isEntryID reports whether text is the number of an entry. With any other, Redis would refuse each later pass.
+func isEntryID(text string) bool {
+	ms, n, _ := strings.Cut(text, "-")
+	_, err := strconv.ParseUint(ms, 10, 64)
+	_, err2 := strconv.ParseUint(n, 10, 64)
+	return err == nil && err2 == nil
 }
 
 // run runs a script, which is sent in full if the server does not know it.

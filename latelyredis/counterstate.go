@@ -100,7 +100,9 @@ func (c *Counters) readPart(s *countState, part string) error {
 	what, data := part[0], []byte(part[1:])
 	switch sealed, ok := snapshot.Unseal(data); {
 	case what == 'e':
-		s.end = part[1:]
+		if s.end = part[1:]; !isEntryID(s.end) {
+			return errAnswer
+		}
 	case what == 'f' && data[0] != countsForm:
 		return errCountsForm
 	case !ok || len(sealed) == 0:
