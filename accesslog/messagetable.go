@@ -419,6 +419,9 @@ func compilePattern(form string) *pattern {
 		}
 		has[kind] = true
 		once := until[max(strings.LastIndex(strings.TrimRight(until, ", "), ", "), 0):]
+		if strings.HasSuffix(once, "=[") { // of an address without a name before it, whose other form has no bracket here
+			once = once[:len(once)-1]
+		}
 		p.values = append(p.values, patternValue{kind, []byte(until), []byte(once)})
 	}
 	if !has[clientWord] && !has[userText] && !has[userWord] {
