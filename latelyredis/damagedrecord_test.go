@@ -338,6 +338,43 @@ func TestIntactRecords(t *testing.T) {
 	}
 }
 
+// TestSoundRecords has calls write records with unusual numbers. The next call must not find them damaged, which deletes them.
+func TestSoundRecords(t *testing.T) {
+	t.Parallel()
+	full := limited("full", match.MustKey("path"), ratelimit.GCRA, 754_986_513)
+	full.Limits[0].Burst, full.Limits[0].Span, full.CountRefused = 3_539_186_051, 30*24*time.Hour, true
+	banned := limited("banned", match.MustKey("path"), ratelimit.Sliding, 1)
+	now := clockAt(time.Now())
+	l := nodeAt(t, set(t, full, banned), prefixed(), now)
+	limits, bans := must.Get(l.Rule("full"))(t), must.Get(l.Rule("banned"))(t)
+	refund := func(r *ratelimit.RuleLimiter, what, key string) {
+		if _, err := r.Refund(0, key); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+
+	for range 3 {
+		limits.TakeAt(time.Time{}, full.Limits[0].Burst, "full")
+	}
+	refund(limits, "a full bucket, whose end is rounded as a double", "full")
+
+	started := time.UnixMicro(now.Load())
+	must.Do(t, l.Bans().Add(ratelimit.BanRecord{Rule: "banned", Key: []string{"old"}, Until: started.Add(time.Hour)}))
+	must.Do(t, l.Bans().Add(ratelimit.BanRecord{Rule: "banned", Key: []string{"ended"}, Until: started.Add(time.Second)}))
+	now.Add(time.Hour.Microseconds() / 2)
+	refund(bans, "a ban", "old")
+	bans.TakeAt(time.Time{}, 1, "ended")
+	now.Store(time.Minute.Microseconds()) // a machine without a battery has started
+	for _, key := range []string{"old", "ended"} {
+		for range 2 {
+			refund(bans, "a ban, in 1970", key)
+		}
+		if d := bans.TakeAt(time.Time{}, 1, key); d.Err != nil || d.BannedUntil.IsZero() == (key == "old") {
+			t.Errorf("the %s ban, in 1970: %+v", key, d)
+		}
+	}
+}
+
 // anyCall makes a random call about the key "/", mostly TAKE.
 func anyCall(rng *rand.Rand, now *atomic.Int64, l *ratelimit.Limiter, r *ratelimit.RuleLimiter, n uint64) (err error) {
 	switch rng.IntN(16) {

@@ -14,7 +14,7 @@ check = function(r, v)
     end
     assert(s.a == TWO_BUCKET or sum == s.window.used(s, r.newest))
     local units = max(s.n, s.most, s.top or 0, 1) / (s.top and 1 or max(s.n, 1)) -- of a bucket, which drains n in a span
-    assert(s.window.ends(s, r.newest) - r.newest <= 2 * units * s.span + 1) -- a part of a microsecond is one
+    assert(s.window.ends(s, r.newest) - r.newest <= 2 * units * s.span + 2) -- it is rounded up, and units is a double
   end
   assert(v == recordOf(r, sub(v, 1, from - 1), limits, r.ban, r.newest))
 end
@@ -132,7 +132,8 @@ end
 repair = function(r)
   r.changed = r.newest > now -- or the next call would move it again, to a later time
   if r.changed and r.ban then
-    r.ban.ends, r.ban.since = r.ban.ends - r.newest + now, r.ban.since - r.newest + now
+    local back = r.newest - now -- to 1970 or later, where the clock of a machine without a battery begins
+    r.ban.ends, r.ban.since = max(r.ban.ends - back, 0), max(r.ban.since - back, 0)
   end
   if not r.stored then
     loadAt(r.newest, r.all)
