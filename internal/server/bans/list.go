@@ -212,7 +212,9 @@ func (l *List) fold(r *ratelimit.BanRecord) (*ratelimit.Rule, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.Key = valuesOf(rule, r.Key)
+	if r.Key, err = valuesOf(rule, r.Key); err != nil {
+		return rule, err
+	}
 	if err := l.config.Digest(&rule.Key, r.Key); err != nil {
 		return rule, err
 	}
@@ -224,14 +226,12 @@ func (l *List) fold(r *ratelimit.BanRecord) (*ratelimit.Rule, error) {
 	return rule, nil
 }
 
-// valuesOf returns a copy of key, and the values of one that stands for all.
-func valuesOf(rule *ratelimit.Rule, key []string) []string {
+// valuesOf returns a copy of key, or the values of one that stands for all.
+func valuesOf(rule *ratelimit.Rule, key []string) ([]string, error) {
 	if len(key) == 1 {
-		if values, err := keys.Split(nil, &rule.Key, key[0]); err == nil {
-			return values
-		}
+		return keys.Split(nil, &rule.Key, key[0])
 	}
-	return slices.Clone(key)
+	return slices.Clone(key), nil
 }
 
 // Source returns the source of a ban by hand: the protocol, and who spoke it if that has a

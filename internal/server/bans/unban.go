@@ -22,7 +22,11 @@ import (
 // their client. The key may be as bans are listed, or as in an event.
 func (l *List) Unban(rule string, key []string) (n int, err error) {
 	if of, err := l.config.Rule(rule); err == nil {
-		key = valuesOf(of, key)
+		values, err := valuesOf(of, key)
+		if _, listed, _ := l.bans().Get(rule, key...); listed || err != nil {
+			values = slices.Clone(key) // one value may be the digest of a long key, which can contain a separator
+		}
+		key = values
 		if err := l.config.Digest(&of.Key, key); err != nil {
 			return 0, err
 		}

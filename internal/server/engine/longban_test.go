@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"crypto/rand"
 	"strings"
 	"testing"
 	"time"
@@ -8,8 +9,43 @@ import (
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/internal/server/journal"
+	"github.com/lately-go/lately/internal/server/keys"
 	"github.com/lately-go/lately/internal/test/must"
 )
+
+// A digest may contain the byte that separates the values of a joined key: one of nine does.
+func TestBanOfALongKeyWhoseDigestContainsASeparator(t *testing.T) {
+	e := newEngine(t, "version: 1\nbans: [{name: pair, key: [user, path], after: 1 hits in 1m, for: 1h}]\n")
+	c, path := e.Session(), "/"+strings.Repeat("p", 1000)
+	for found := 0; found < 3; {
+		user := strings.Repeat("u", 700) + rand.Text()
+		for range 2 {
+			check(t, c, event(c, "user", user, "path", path), 1)
+		}
+		for r := range e.Bans().All() {
+			listed := r.Values()
+			if strings.Count(listed[0], string(keys.Separator)) == 1 {
+				found++
+			}
+			if n, err := e.Bans().Unban("pair", listed); n != 1 || err != nil {
+				t.Fatalf("%q: %d, %v; want 1 ban ended", listed, n, err)
+			}
+		}
+	}
+}
+
+// A key with too many or too few values is an error that tells their number.
+func TestBanOfAJoinedKey(t *testing.T) {
+	e := newEngine(t, "version: 1\nbans: [{name: pair, key: [user, path], after: 1 hits in 1m, for: 1h}]\n")
+	_, err := e.Bans().Ban("pair", []string{"a\tb\tc"}, time.Hour, "", "")
+	wantCode(t, err, api.BadArg, "number of key values: 3: must be 2")
+	_, err = e.Bans().Unban("pair", []string{"a\tb\tc"})
+	wantCode(t, err, api.BadArg, "number of key values: 3: must be 2")
+	must.Get(e.Bans().Ban("pair", []string{"a\t/b"}, time.Hour, "", ""))(t)
+	if n, err := e.Bans().Unban("pair", []string{"a\t/b"}); n != 1 || err != nil {
+		t.Errorf("%d, %v; want 1 ban ended", n, err)
+	}
+}
 
 // A ban whose values together are too long to be kept is listed by their digest. It survives a kill, and can be ended by
 // the values, by the digest and together with others.

@@ -115,7 +115,7 @@ func (c *conn) subscribe(kind string, names []string, pattern bool) error {
 			c.sub.events = c.s.Engine.Subscribe()
 		}
 		c.sub.add(s)
-		c.confirm(kind, s.name)
+		c.confirm(kind, []byte(s.name))
 	}
 	if err == nil {
 		c.sub.wake()
@@ -167,10 +167,10 @@ func (c *conn) unsubscribe(kind string, names []string, pattern bool) error {
 		if c.sub != nil {
 			c.sub.remove(name, pattern)
 		}
-		c.confirm(kind, name)
+		c.confirm(kind, []byte(name))
 	}
 	if len(names) == 0 {
-		c.confirm(kind, "")
+		c.confirm(kind, nil)
 	}
 	if c.sub.count() == 0 {
 		c.stopSubscriber()
@@ -197,18 +197,18 @@ func (c *conn) stopSubscriber() {
 	c.s.Subscribers.Add(-1)
 }
 
-// confirm answers for one subscription that began or ended, or for none.
-func (c *conn) confirm(kind, name string) {
+// confirm answers for one subscription that began or ended, or for none if name is nil.
+func (c *conn) confirm(kind string, name []byte) {
 	if kind == hotChannel {
 		c.w.OK()
 		return
 	}
 	c.w.Push(3)
 	c.w.BulkString(kind)
-	if name == "" {
+	if name == nil {
 		c.w.Null()
 	} else {
-		c.w.BulkString(name)
+		c.w.Bulk(name)
 	}
 	c.w.Int(int64(c.sub.count()))
 }

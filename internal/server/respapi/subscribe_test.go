@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/resp"
 	"github.com/lately-go/lately/internal/server/access"
 	"github.com/lately-go/lately/internal/test/must"
 )
@@ -19,6 +20,10 @@ func TestSubscribe(t *testing.T) {
 	s := start(t, Config{Limits: access.Limits{MaxSubscribers: 2}}, false)
 	c, admin := s.dial(), s.dial()
 	c.want("UNSUBSCRIBE", `["unsubscribe" nil 0]`)
+	must.Get(c.conn.Write(resp.AppendCommand(nil, "UNSUBSCRIBE", "")))(t)
+	if got := c.next(); got != `["unsubscribe" "" 0]` {
+		t.Errorf("the answer about an empty name is %s", got)
+	}
 	c.want("SUBSCRIBE bans:login unbans", `["subscribe" "bans:login" 1]`)
 	if got := c.next(); got != `["subscribe" "unbans" 2]` {
 		t.Errorf("the second answer is %s", got)
