@@ -11,9 +11,16 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// banBytes is the length of a ban in an answer: its end, its start, how many there were, and
-// whether a rule began it.
-const banBytes = 2*uint56 + 4 + 1
+// banBytes is the length of a ban in an answer: its end, its start, how many there were, whether a rule began it, and a
+// checksum.
+const banBytes = 2*uint56 + 4 + 1 + 2
+
+// banIntact reports whether a ban in an answer of that time has its checksum, see record.lua: a damaged end would be in force here
+// for years.
+func banIntact(data string, now int64) bool {
+	sum := readUint56(data) + readUint56(data[uint56:]) + int64(binary.BigEndian.Uint32([]byte(data[2*uint56:]))) + int64(data[banBytes-3]) + now
+	return sum%65521 == int64(binary.BigEndian.Uint16([]byte(data[banBytes-2:])))
+}
 
 // extendedBy is by how much longer a known ban must be to be listed again: hits that extend
 // a ban may be many.
@@ -25,7 +32,7 @@ func (rl *rule) readBan(data string, key []byte) ban.Ban {
 		Rule: rl.banID, Key: listedKey(key), Until: readUint56(data) * 1000, Since: readUint56(data[uint56:]) * 1000,
 		Count: uint64(binary.BigEndian.Uint32([]byte(data[2*uint56:]))), Source: ban.SourceManual, Memory: rl.memory,
 	}
-	if data[banBytes-1] == 1 {
+	if data[banBytes-3] == 1 {
 		b.Source = ban.SourceRule
 		if rl.ban != nil {
 			b.Reason = rl.ban.Reason()
@@ -114,7 +121,7 @@ func (s *Store) addBan(ctx context.Context, l *layout, rl *rule, b *ban.Ban) err
 	if _, _, err := s.correct(ctx, l, &c); err != nil {
 		return err
 	}
-	if len(c.data) != 2*uint56+banBytes {
+	if len(c.data) != 2*uint56+banBytes || !banIntact(c.data[2*uint56:], readUint56(c.data)) {
 		return errAnswer
 	}
 	added := rl.added(c.data, b)

@@ -257,7 +257,6 @@ func (g *group) check(l *layout) {
 		return
 	}
 	g.refused = false
-	bans := false
 	for k, i := range g.members {
 		rl := &l.rules[g.request.Subjects[i].Outcome.Rule]
 		if !g.answer(k).tells(rl) {
@@ -268,20 +267,18 @@ func (g *group) check(l *layout) {
 		g.refused = g.refused || enforced && status&answerRefused != 0
 		g.banned = g.banned || enforced && status&(answerBanned|answerStarted) == answerBanned
 		if status&answerBanned != 0 {
-			bans = true
 			length += banBytes
 		}
 	}
-	if len(g.data) != length || bans && !g.bansFit(l) {
+	if len(g.data) != length || !bansIntact(g.data[uint56+len(g.members)*answerBytes:], readUint56(g.data)) {
 		g.err, g.refused = errAnswer, true
 	}
 }
 
-// bansFit reports whether no ban in the answer is longer than its waiting times say, which are at least as long.
-func (g *group) bansFit(l *layout) bool {
-	now := readUint56(g.data)
-	for k := range g.members {
-		if a := g.answer(k); a.status&answerBanned != 0 && g.banOf(l, k).Until/1000-now > min(a.retry, a.reset) {
+// bansIntact is banIntact for all bans in an answer.
+func bansIntact(bans string, now int64) bool {
+	for ; len(bans) > 0; bans = bans[banBytes:] {
+		if !banIntact(bans, now) {
 			return false
 		}
 	}

@@ -22,7 +22,7 @@ bans = {
     d = min(d, r.most)
     return d + floor(d * r.jitter * (part / 4294967296) / 1000) * 1000
   end,
-  answer = function(b) return pack('>I7I7I4B', b.ends, b.since, b.count, b.byRule) end,
+  answer = function(b) return pack('>I7I7I4BI2', b.ends, b.since, b.count, b.byRule, banSum(b, now)) end,
 }
 -- strike counts a hit or a refusal, or begins a ban if that is one too many. With waits, it returns true
 -- instead of beginning it.

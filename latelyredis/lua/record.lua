@@ -16,10 +16,10 @@ local CUT, BANNED, FORMS = 32768, 16384, 17
 -- bans so far 4 | how long it is remembered after its end 7 | part of the jitter 4. In a record, a checksum 2 follows.
 local BAN, BAN_BYTES = '>BI7I7I4I7I4', 32
 
--- banSum returns the checksum of a ban in a record with that newest time: a ban may be longer than anything that is
+-- banSum returns the checksum of a ban, and of other numbers behind it: a ban may be longer than anything that is
 -- counted, so no other check finds a changed end. No change of one bit leaves it as it is.
-local function banSum(b, newest)
-  return (b.ends % 65521 + b.since + newest + b.remember + b.count + b.part + b.byRule) % 65521
+local function banSum(b, others)
+  return (b.ends % 65521 + b.since + b.count + b.byRule + others) % 65521
 end
 
 local function limitOf(a, n, span, most)
@@ -71,7 +71,7 @@ local function readRecord(r, v)
     local b, sum = {}, nil
     last = last - BAN_BYTES
     b.byRule, b.ends, b.since, b.count, b.remember, b.part, sum = unpack_(BAN .. 'I2', v, last + 1)
-    assert(sum == banSum(b, r.newest))
+    assert(sum == banSum(b, r.newest + b.remember + b.part))
     r.ban = b
   end
   for j = 1, #limits do
@@ -93,7 +93,7 @@ local function recordOf(r, head, limits, b, newest)
     if j < #limits then body = pack('>I3', #body) .. body end
     parts[j] = body
   end
-  if b then parts[#parts + 1] = pack(BAN .. 'I2', b.byRule, b.ends, b.since, b.count, b.remember, b.part, banSum(b, newest)) end
+  if b then parts[#parts + 1] = pack(BAN .. 'I2', b.byRule, b.ends, b.since, b.count, b.remember, b.part, banSum(b, newest + b.remember + b.part)) end
   return head .. pack('>I7I2', newest, r.resets + (r.cut and CUT or 0) + (b and BANNED or 0)) .. table.concat(parts)
 end
 
