@@ -168,6 +168,7 @@ func TestServers(t *testing.T) {
 		"type=USER_LOGIN msg=audit(1523946306.250:4063): user pid=7 uid=0 msg='op=login acct=61 exe=\"/usr/sbin/sshd\" hostname=? addr=192.0.2.1 terminal=ssh res=failed'":                                   "192.0.2.1 auditd login failed",
 		"Apr 17 06:25:06 gate sshd[1]: Failed hostbased for a from 192.0.2.1 port 7 ssh2: RSA 8c:e3, client user \"a\", client host \"b\"":                                                                   "192.0.2.1 sshd login failed",
 		"Apr 17 06:25:06 gate sshd[1]: Failed hostbased for a from 192.0.2.9 port 7 ssh2: x from 192.0.2.1 port 7 ssh2: RSA 8c:e3":                                                                           "",
+		"Apr 17 06:25:06 gate sshd[1]: Failed hostbased for a from 192.0.2.1 port 7 ssh2: RSA 8c:e3, client user \"a\", client host \"b from 192.0.2.9 port 7\"":                                             "",
 		"Apr 17 06:25:06 gate sshd[1]: Disconnecting invalid user a 192.0.2.9 port 7: b 192.0.2.1 port 7: Change of username or service not allowed: (a,ssh-connection) -> (b,ssh-connection) [preauth]":     "192.0.2.1 sshd not allowed",
 		"Apr 17 06:25:06 gate sshd[1]: Failed password for a from 192.0.2.1 port 7 ssh1":                                                                                                                     "192.0.2.1 sshd login failed",
 		"Apr 17 06:25:06 gate sshd[1]: Failed password for a from 192.0.2.1 port 7 ssh1: ruser from 192.0.2.9":                                                                                               "",
