@@ -192,14 +192,14 @@ func ExampleFleet_Throttle() {
 		log.Fatal(err)
 	}
 	defer fleet.Close()
-	for range 3 { // 30 a minute, and one more at once
-		d, err := fleet.Throttle(context.Background(), "ada", 1, 30, time.Minute, 1)
-		fmt.Println(d.Allowed, d.RetryAfter, err)
+	for range 3 { // 30 an hour, and one more at once
+		d, err := fleet.Throttle(context.Background(), "ada", 1, 30, time.Hour, 1)
+		fmt.Println(d.Allowed, d.RetryAfter.Round(time.Minute), err)
 	}
 	// Output:
 	// true 0s <nil>
 	// true 0s <nil>
-	// false 2s <nil>
+	// false 2m0s <nil>
 }
 
 // No server can be reached: nothing was counted, and the program decides alone.

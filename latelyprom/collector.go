@@ -82,7 +82,7 @@ func wholeSeries(own prometheus.Labels) (list []series[ratelimit.Stats]) {
 		list = append(list, series[ratelimit.Stats]{prometheus.NewDesc("lately_"+name, help, nil, own), kind, of, nil})
 	}
 	count, gauge := prometheus.CounterValue, prometheus.GaugeValue
-	add(gauge, "bans_remembered", "Keys whose ban has ended, and makes the next one longer.", func(s *ratelimit.Stats) float64 { return float64(s.Remembered) })
+	add(gauge, "bans_remembered", "Keys whose ban has ended, but makes the next one longer.", func(s *ratelimit.Stats) float64 { return float64(s.Remembered) })
 	add(count, "bans_refused_total", "Bans that could not begin because the ban list is full.", func(s *ratelimit.Stats) float64 { return float64(s.BansRefused) })
 	add(count, "bans_dropped_total", "Bans that were over and removed early because the ban list is full.", func(s *ratelimit.Stats) float64 { return float64(s.BansDropped) })
 	add(gauge, "memory_bytes", "Memory that limits and bans use.", func(s *ratelimit.Stats) float64 { return float64(s.Bytes) })

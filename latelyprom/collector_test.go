@@ -138,7 +138,7 @@ lately_keys{rule="shadow"} 2
 # TYPE lately_limit gauge
 lately_limit{rule="banning"} 2
 lately_limit{rule="shadow"} 1
-# HELP lately_bans_remembered Keys whose ban has ended, and makes the next one longer.
+# HELP lately_bans_remembered Keys whose ban has ended, but makes the next one longer.
 # TYPE lately_bans_remembered gauge
 lately_bans_remembered 0
 # HELP lately_memory_budget_bytes Memory that limits and bans may use, including the reserve.

@@ -22,7 +22,7 @@
 //	lately_evictions_total{rule}         keys evicted at the memory budget
 //	lately_bans{rule}                    current bans
 //	lately_bans_started_total{rule}      bans that the rule began
-//	lately_bans_remembered               keys whose ban has ended, and makes the next one longer
+//	lately_bans_remembered               keys whose ban has ended, but makes the next one longer
 //	lately_bans_refused_total            bans that could not begin: the list is full
 //	lately_bans_dropped_total            bans that were over and removed early
 //	lately_memory_bytes                  memory of limits and bans

@@ -20,8 +20,9 @@ type Stats struct {
 
 	// Bans counts the banned keys, as of the newest time at which a key was added; with
 	// more than 10,000 bans, the count may be 10 µs per ban older. Remembered counts the
-	// keys whose ban has ended, and makes the next one longer. BansRefused counts bans that could not begin because the table
-	// was full, BansDropped ended bans that were deleted early to free a place.
+	// keys whose ban has ended, but makes the next one longer. BansRefused counts bans that
+	// could not begin because the table was full, BansDropped ended bans that were deleted
+	// early to free a place.
 	Bans, Remembered, BansRefused, BansDropped uint64
 
 	// Fallbacks counts decisions by fail policies, because the store could not
