@@ -71,8 +71,9 @@ func NewSet(c SetConfig, rules ...Rule) (*Set, error) {
 		wrong.Check(false, "rules", len(rules), "must be at most %d", maxRules)
 		return nil, wrong.Of(maxRules, rules[maxRules].Name)
 	}
+	s.rules = make([]*Rule, len(rules)) // of no greater capacity: callers may append to Rules
 	for i := range rules {
-		s.rules = append(s.rules, rules[i].clone())
+		s.rules[i] = rules[i].clone()
 	}
 	for i := range s.rules {
 		wrong = append(wrong, s.compile(i).Of(i, s.rules[i].Name)...)

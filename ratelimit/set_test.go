@@ -95,6 +95,20 @@ func TestSetIsACopy(t *testing.T) {
 	}
 }
 
+// TestSetRulesAppended appends to the rules of a set twice: neither sees the rule of the other.
+func TestSetRulesAppended(t *testing.T) {
+	all := make([]ratelimit.Rule, 3)
+	for i := range all {
+		all[i] = goodRule(t)
+		all[i].Name = fmt.Sprint("r", i)
+	}
+	s := mustSet(t, all...)
+	one, two := append(s.Rules(), &ratelimit.Rule{Name: "one"}), append(s.Rules(), &ratelimit.Rule{Name: "two"})
+	if one[3].Name != "one" || two[3].Name != "two" || len(s.Rules()) != 3 {
+		t.Errorf("%q and %q after %d rules; want one and two after 3", one[3].Name, two[3].Name, len(s.Rules()))
+	}
+}
+
 func TestSetFields(t *testing.T) {
 	a, b := goodRule(t), goodRule(t)
 	b.Name, b.Key, b.When = "b", mustKey(t, "user", "tenant"), match.When{Path: []string{"/x"}}
