@@ -377,6 +377,8 @@ func TestErrors(t *testing.T) {
 		{"a proxy's page", 502, "text/html", "<h1>Bad Gateway</h1>", Error{api.Failed, "the answer is 502 Bad Gateway", 502, 0, nil}, true},
 		{"a proxy's refusal", 403, "text/html", "no", Error{api.NoPerm, "the answer is 403 Forbidden", 403, 0, nil}, false},
 		{"another's JSON", 400, "application/json", `[1]`, Error{api.Failed, "the answer is 400 Bad Request", 400, 0, nil}, false},
+		{"HTTP to HTTPS", 400, "", "Client sent HTTP.\n", Error{api.Failed, "the answer is 400 Bad Request: Client sent HTTP.", 400, 0, nil}, false},
+		{"a page of text", 400, "", strings.Repeat("x", 201) + "\nmore", Error{api.Failed, "the answer is 400 Bad Request: " + strings.Repeat("x", 200), 400, 0, nil}, false},
 		{"a redirect", 302, "text/html", "", Error{api.Failed, "the answer is 302 Found", 302, 0, nil}, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -44,7 +44,8 @@ func problem(resp *http.Response) *Error {
 	if e.Detail == "" {
 		e.Detail = fmt.Sprintf("the answer is %d %s", resp.StatusCode, http.StatusText(resp.StatusCode))
 		if resp.Header.Get("Content-Type") == "" && len(body) > 0 { // the words of package net/http, such as about HTTP that is sent to an HTTPS listener
-			e.Detail += ": " + strings.TrimSpace(string(body))
+			line, _, _ := strings.Cut(strings.TrimSpace(string(body)), "\n")
+			e.Detail += fmt.Sprintf(": %.200s", line)
 		}
 		switch resp.StatusCode {
 		case http.StatusUnauthorized:
