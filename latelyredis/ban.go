@@ -146,7 +146,7 @@ func (s *Store) banCall(l *layout, rl *rule, b *ban.Ban) call {
 	if b.Source == ban.SourceRule {
 		byRule = 1
 	}
-	c := s.correction(l, correctBan, uint64(max(b.Until/1000, 0)), b.Since/1000, anyResets, rl.number, b.Key)
+	c := s.correction(l, correctBan, uint64(max(b.Until/1000, 0)), max(b.Since/1000, 0), anyResets, rl.number, b.Key)
 	told := appendUint56(appendUint56([]byte{byRule}, 0), 0)
 	told = binary.BigEndian.AppendUint32(told, uint32(min(b.Count, 1<<25-1)))
 	c.args = append(c.args, string(append(appendUint56(told, rl.memory.Microseconds()), 0, 0, 0, 0)))

@@ -361,7 +361,11 @@ func TestSoundRecords(t *testing.T) {
 	started := time.UnixMicro(now.Load())
 	must.Do(t, l.Bans().Add(ratelimit.BanRecord{Rule: "banned", Key: []string{"old"}, Until: started.Add(time.Hour)}))
 	must.Do(t, l.Bans().Add(ratelimit.BanRecord{Rule: "banned", Key: []string{"ended"}, Until: started.Add(time.Second)}))
+	must.Do(t, l.Bans().Add(ratelimit.BanRecord{Rule: "banned", Key: []string{"ancient"}, Since: time.Unix(-1, 0), Until: started.Add(time.Hour)}))
 	now.Add(time.Hour.Microseconds() / 2)
+	if d := bans.TakeAt(time.Time{}, 1, "ancient"); d.Err != nil || d.BannedUntil.IsZero() {
+		t.Errorf("a ban since 1969: %+v", d)
+	}
 	refund(bans, "a ban", "old")
 	bans.TakeAt(time.Time{}, 1, "ended")
 	now.Store(time.Minute.Microseconds()) // a machine without a battery has started
