@@ -28,6 +28,7 @@ local HITS, REFUSALS = 10, 11 -- what a ban has counted
 --   oldest(s, t, cost)       takes back the oldest; returns how much
 --   each(s, t)               returns times and counts, oldest first
 --   clamp(s, t)              moves what is later than t to t
+--   ordered(s, t)            of a log: whether its times are in order, and none is later than t
 local windows = {}
 
 -- check, repair and readLimits are nil in a script that only decides, and bans if no rule of it has one.

@@ -1,4 +1,4 @@
-few.refund, few.oldest, few.each, few.clamp = log.refund, log.oldest, log.each, log.clamp
+few.refund, few.oldest, few.each, few.clamp, few.ordered = log.refund, log.oldest, log.each, log.clamp, log.ordered
 slots.refund = function(s, t, at, cost)
   if at <= s.since - s.span then return 0 end
   local taken = refundRing(s, t, at, cost)
