@@ -59,6 +59,9 @@ const (
 	// messageText is anyText whose end is known by the words that follow it, too: what clients choose may have
 	// it, but not these words.
 	messageText
+	// accountText is a name of Basic authentication, which ends at a colon: what a client chooses is not before the first
+	// place of the text after it.
+	accountText
 	// programText ends at the first place of the text after it, since the program writes it.
 	programText
 	// userText is a name that a client chose: what is behind it is read from the end of the
@@ -73,7 +76,7 @@ const (
 	contextText
 )
 
-var valueKinds = map[string]valueKind{"any": anyText, "message": messageText, "context": contextText, "text": programText, "user": userText, "name": userWord, "word": oneWord, "client": clientWord}
+var valueKinds = map[string]valueKind{"any": anyText, "message": messageText, "context": contextText, "account": accountText, "text": programText, "user": userText, "name": userWord, "word": oneWord, "client": clientWord}
 
 // set sets the fields of ev if a pattern describes the text.
 func (v *vocabulary) set(text []byte, ev *match.Event) bool {
@@ -294,6 +297,12 @@ func (v *patternValue) end(rest []byte) int {
 	switch {
 	case v.kind == programText:
 		return bytes.Index(rest, v.until)
+	case v.kind == accountText:
+		at := bytes.Index(rest, v.until)
+		if bytes.IndexByte(rest[:max(at, 0)], ':') >= 0 {
+			return -1
+		}
+		return at
 	case v.kind == anyText || v.kind == userText:
 		if len(v.until) == 0 {
 			return len(rest)

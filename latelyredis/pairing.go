@@ -152,7 +152,7 @@ func is(text []byte, word string) bool {
 
 var (
 	errSurplus = errors.New("a reply to no command")
-	errMissing = errors.New("a command without a reply")
+	errMissing = errors.New("a command without a reply: one was lost, or the server stalled for a second")
 )
 
 // received returns how many bytes of b a client may read, and what is wrong with those behind.
