@@ -181,7 +181,7 @@ func concurrentSettlesCase(c *check) {
 	for _, a := range []ratelimit.Algorithm{ratelimit.InFlight, ratelimit.Exact, ratelimit.Sliding} {
 		for _, n := range []uint64{3, 70} {
 			s := c.session(c.lasting(a, n))
-			var under, allowed atomic.Int64
+			var under atomic.Int64
 			c.together(func(_ int, rnd *rand.Rand) {
 				var mine []*request
 				for range 2 * c.config.Steps {
@@ -189,7 +189,6 @@ func concurrentSettlesCase(c *check) {
 						if now := under.Add(1); now > int64(n) {
 							s.complain("%v: %d are charged under a limit of %d", a, now, n)
 						}
-						allowed.Add(1)
 						mine = append(mine, r)
 					}
 					if len(mine) > rnd.IntN(12) {
@@ -205,9 +204,6 @@ func concurrentSettlesCase(c *check) {
 			})
 			if used := s.used(0, "k"); used != 0 {
 				c.fatal("%v: all was given back, and %d are used of %d", a, used, n)
-			}
-			if allowed.Load() <= int64(n) {
-				c.fatal("%v: only %d were allowed, none where another had been", a, allowed.Load())
 			}
 		}
 	}
