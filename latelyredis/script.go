@@ -20,9 +20,11 @@ type script struct {
 	each      bool // it decides about several subjects, see bundle.go
 }
 
-// newScript returns a script that takes the number of a numberedConn behind its arguments, and returns it before its answer.
+// takeNumber takes the number of a numberedConn from behind the arguments: a script returns it before its answer.
+const takeNumber = "local callNumber = table.remove(ARGV)\n"
+
 func newScript(text string) *script {
-	return hashedScript("local number = table.remove(ARGV)\nlocal function answer()\n" + text + "\nend\nreturn number .. answer()")
+	return hashedScript(takeNumber + "local function answer()\n" + text + "\nend\nreturn callNumber .. answer()")
 }
 
 func hashedScript(text string) *script {
@@ -30,9 +32,9 @@ func hashedScript(text string) *script {
 	return &script{text: text, sha: hex.EncodeToString(sum[:])}
 }
 
-// newEachScript returns a script that has a function decide, for each subject.
+// newEachScript returns a script that has a function decide, for each subject, and each.lua.
 func newEachScript(text string) *script {
-	s := newScript(text)
+	s := hashedScript(takeNumber + text)
 	s.each = true
 	return s
 }
