@@ -16,7 +16,7 @@ type numberedConn struct {
 	last *atomic.Uint32
 }
 
-// newNumberedConn returns a numberedConn over conn. Others over the same connection have other numbers.
+// newNumberedConn returns a numberedConn over conn. Its numbers begin anywhere, since a Store and Counters may share a connection.
 func newNumberedConn(conn Conn) numberedConn {
 	c := numberedConn{conn, new(atomic.Uint32)}
 	c.last.Store(rand.Uint32())

@@ -23,6 +23,7 @@ type script struct {
 // takeNumber takes the number of a numberedConn from behind the arguments: a script returns it before its answer.
 const takeNumber = "local callNumber = table.remove(ARGV)\n"
 
+// newScript returns a script that answers what text returns, behind the number of its call.
 func newScript(text string) *script {
 	return hashedScript(takeNumber + "local function answer()\n" + text + "\nend\nreturn callNumber .. answer()")
 }

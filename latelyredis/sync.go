@@ -91,7 +91,8 @@ func (s *Store) probe(ctx context.Context) {
 	}
 }
 
-// Close ends the goroutines of the store, and waits for them. It does not close the client.
+// Close ends the goroutines of the store, and waits for them, but not for calls that Redis does not answer. It does not
+// close the client.
 // Later decisions still go to Redis, but the copy of the bans is no longer updated.
 func (s *Store) Close() {
 	s.closed.Store(true)
